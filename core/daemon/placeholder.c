@@ -1,0 +1,1 @@
+typedef int tkt_placeholder; /* removed when this folder has its first file */

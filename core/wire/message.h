@@ -1,0 +1,61 @@
+/* One message type for every wire: what client and server engines speak, whatever the bytes are.
+ *
+ * A decoded message borrows: its spans point into the bytes handed to the parser, or into the
+ * parser, and are valid until the next call on that parser. */
+#ifndef TKT_WIRE_MESSAGE_H
+#define TKT_WIRE_MESSAGE_H
+
+#include "base/bytes.h"
+#include "base/key.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tkt_msg_kind {
+  /* handshake */
+  TKT_MSG_GREETING = 1, /* server: text = word, nonce */
+  TKT_MSG_PROOF,        /* client: text = the digest as it stands on the wire */
+
+  /* requests, client to server */
+  TKT_MSG_ACQUIRE, /* id, wait_s, lease_s, keys */
+  TKT_MSG_RELEASE, /* token, keys (wire 3: id too) */
+
+  /* replies and notices, server to client */
+  TKT_MSG_GRANTED,     /* id, token (wire 2: keys) */
+  TKT_MSG_TIMED_OUT,   /* id (wire 2: keys) */
+  TKT_MSG_BUSY,        /* id (wire 2: keys) */
+  TKT_MSG_RELEASED,    /* wire 2: token, keys; wire 3: id */
+  TKT_MSG_NOT_CURRENT, /* wire 2: token, keys; wire 3: id */
+  TKT_MSG_MOVED,       /* text = address (wire 2) */
+  TKT_MSG_LEADER,      /* text = address (wire 2) */
+  TKT_MSG_ERROR,       /* error, text = reason as sent (wire 2) */
+  TKT_MSG_KEEPALIVE,   /* wire 2: LF alone */
+};
+
+/* Reasons an E frame gives. UNKNOWN: a reason this version does not know; see text. */
+enum tkt_wire_error {
+  TKT_WIRE_ERROR_UNKNOWN = 0,
+  TKT_WIRE_ERROR_BAD_KEY,
+  TKT_WIRE_ERROR_BAD_LEASE,
+  TKT_WIRE_ERROR_NOT_ACTIVE,
+  TKT_WIRE_ERROR_NO_LEADER,
+  TKT_WIRE_ERROR_AUTH_FAILED,
+  TKT_WIRE_ERROR_BAD_OP,
+  TKT_WIRE_ERROR_TOO_LONG,
+};
+
+struct tkt_msg {
+  enum tkt_msg_kind kind;
+  enum tkt_wire_error error;
+  uint16_t wait_s;
+  uint16_t lease_s;
+  uint8_t key_count; /* 1 on wire 2 wherever keys are carried */
+  bool set;          /* a set frame (wire 3); never on wire 2 */
+  uint64_t id;       /* wire 2: the owner; wire 3: the request id */
+  uint64_t token;
+  struct tkt_span text;
+  struct tkt_span nonce;
+  struct tkt_span keys[TKT_KEY_SET_MAX]; /* only the first key_count are set */
+};
+
+#endif
