@@ -1,5 +1,6 @@
 # Turns the ledger (lines "NODE symbol", nodes in order of release) into a linker version script:
 # one node a release, each inheriting the one before it, everything else local.
+cmake_minimum_required(VERSION 3.20)
 file(STRINGS ${LEDGER} lines)
 set(order "")
 foreach(line IN LISTS lines)
