@@ -1,0 +1,187 @@
+/* The ceiling, client side: an event loop with one send per session per turn, tasks that acquire,
+ * wait, release, wait.
+ *
+ *   raw_client PORT SESSIONS TASKS KEYS CYCLES
+ *
+ * Task t uses key t % KEYS over session t % SESSIONS. Prints one line of JSON. */
+#include "raw_frames.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, CYCLES_MAX = 100000000 };
+
+struct session {
+  int fd;
+  uint32_t have;
+  uint32_t out;
+  uint8_t in[65536];
+  uint8_t request[RAW_BUFFER];
+};
+
+struct plan {
+  uint16_t port;
+  uint32_t sessions;
+  uint32_t tasks;
+  uint32_t keys;
+  uint32_t cycles;
+};
+
+struct run {
+  struct plan plan;
+  struct session *sessions;
+  int64_t *started_at; /* a task */
+  uint32_t *samples;   /* ns a cycle */
+  uint32_t begun;
+  uint32_t ended;
+};
+
+static void fail(const char *what) {
+  perror(what);
+  exit(1);
+}
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void request(struct run *run, uint8_t op, uint32_t task) {
+  struct session *s = &run->sessions[task % run->plan.sessions];
+  uint32_t size = raw_request_size(op);
+  if (s->out + size > sizeof s->request) fail("request buffer");
+  raw_write(s->request + s->out, size, op, task, task % run->plan.keys);
+  s->out += size;
+}
+
+static void begin(struct run *run, uint32_t task) {
+  if (run->begun == run->plan.cycles) return;
+  run->begun++;
+  run->started_at[task] = now_ns();
+  request(run, 'A', task);
+}
+
+static void apply(struct run *run, const uint8_t *frame) {
+  uint32_t task = raw_task(frame);
+  if (frame[0] == 'A') {
+    request(run, 'R', task);
+    return;
+  }
+  run->samples[run->ended++] = (uint32_t)(now_ns() - run->started_at[task]);
+  begin(run, task);
+}
+
+static void take_input(struct run *run, struct session *s) {
+  ssize_t got = recv(s->fd, s->in + s->have, sizeof s->in - s->have, MSG_DONTWAIT);
+  if (got < 0 && errno == EAGAIN) return;
+  if (got <= 0) fail("recv");
+  s->have += (uint32_t)got;
+  uint32_t used = 0;
+  while (used < s->have && s->have - used >= raw_reply_size(s->in[used])) {
+    const uint8_t *frame = s->in + used;
+    used += raw_reply_size(frame[0]);
+    apply(run, frame);
+  }
+  s->have -= used;
+  memmove(s->in, s->in + used, s->have);
+}
+
+static void flush(struct run *run) {
+  for (uint32_t i = 0; i < run->plan.sessions; i++) {
+    struct session *s = &run->sessions[i];
+    uint32_t sent = 0;
+    while (sent < s->out) {
+      ssize_t n = send(s->fd, s->request + sent, s->out - sent, MSG_NOSIGNAL);
+      if (n < 0) fail("send");
+      sent += (uint32_t)n;
+    }
+    s->out = 0;
+  }
+}
+
+static void connect_session(struct session *s, uint16_t port, int epoll) {
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  s->fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
+    fail("connect");
+  int on = 1;
+  setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  struct epoll_event event = {.events = EPOLLIN, .data.ptr = s};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, s->fd, &event) != 0) fail("epoll_ctl");
+}
+
+static int compare(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static uint32_t number(const char *text, uint32_t least, uint32_t most) {
+  char *end;
+  errno = 0;
+  unsigned long value = strtoul(text, &end, 10);
+  if (errno || end == text || *end || value < least || value > most) {
+    fprintf(stderr, "raw_client: %s is not a number from %u to %u\n", text, least, most);
+    exit(64);
+  }
+  return (uint32_t)value;
+}
+
+static void report(struct run *run, int64_t elapsed) {
+  qsort(run->samples, run->ended, sizeof *run->samples, compare);
+  printf("{\"cycles\": %u, \"seconds\": %.6f, \"cycles_per_second\": %.0f, \"p50_ns\": %u, "
+         "\"p99_ns\": %u, \"max_ns\": %u}\n",
+         run->ended, (double)elapsed / 1e9, run->ended / ((double)elapsed / 1e9),
+         run->samples[run->ended / 2], run->samples[(uint64_t)run->ended * 99 / 100],
+         run->samples[run->ended - 1]);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 6) {
+    fprintf(stderr, "usage: raw_client PORT SESSIONS TASKS KEYS CYCLES\n");
+    return 64;
+  }
+  struct run run = {.plan = {.port = (uint16_t)number(argv[1], 1, 65535),
+                             .sessions = number(argv[2], 1, RAW_SESSIONS_MAX),
+                             .tasks = number(argv[3], 1, RAW_TASKS_MAX),
+                             .keys = number(argv[4], 1, RAW_KEYS_MAX),
+                             .cycles = number(argv[5], 1, CYCLES_MAX)}};
+  run.sessions = calloc(run.plan.sessions, sizeof *run.sessions);
+  run.started_at = calloc(run.plan.tasks, sizeof *run.started_at);
+  run.samples = malloc(run.plan.cycles * sizeof *run.samples);
+  if (!run.sessions || !run.started_at || !run.samples) fail("memory");
+  int epoll = epoll_create1(0);
+  if (epoll < 0) fail("epoll_create1");
+  for (uint32_t i = 0; i < run.plan.sessions; i++)
+    connect_session(&run.sessions[i], run.plan.port, epoll);
+
+  int64_t start = now_ns();
+  for (uint32_t task = 0; task < run.plan.tasks; task++)
+    begin(&run, task);
+  flush(&run);
+  struct epoll_event events[EVENTS];
+  while (run.ended < run.plan.cycles) {
+    int n = epoll_wait(epoll, events, EVENTS, -1);
+    if (n < 0 && errno != EINTR) fail("epoll_wait");
+    for (int i = 0; i < n; i++)
+      take_input(&run, events[i].data.ptr);
+    flush(&run);
+  }
+  report(&run, now_ns() - start);
+  for (uint32_t i = 0; i < run.plan.sessions; i++)
+    close(run.sessions[i].fd);
+  close(epoll);
+  free(run.sessions);
+  free(run.started_at);
+  free(run.samples);
+  return 0;
+}
