@@ -1,7 +1,17 @@
 /* One message type for every wire: what client and server engines speak, whatever the bytes are.
  *
  * A decoded message borrows: its spans point into the bytes handed to the parser, or into the
- * parser, and are valid until the next call on that parser. */
+ * parser, and are valid until the next call on that parser. Only the fields its kind names are set.
+ *
+ * Codecs hold framing, engines hold rules. What a decoder guarantees is lengths: a key has 0..128
+ * bytes (a longer one is TKT_DECODE_TOO_LONG in either direction, found without keeping more than
+ * that: a server answers it with Etoo_long and closes), a text fits its line. What a frame says is
+ * passed on as it stands, for the engine to judge:
+ *   - a key that breaks A5 (empty, space, CR, not UTF-8): the server engine asks tkt_key_check and
+ *     answers Ebad_key; in a reply such a key matches no waiter;
+ *   - owner 0 and token 0, any wait, any lease;
+ *   - addresses of M and L: compared with the configured ones, never parsed.
+ * Encoders refuse what would break the framing (a LF in a key or text, too long), nothing else. */
 #ifndef TKT_WIRE_MESSAGE_H
 #define TKT_WIRE_MESSAGE_H
 
@@ -28,7 +38,8 @@ enum tkt_msg_kind {
   TKT_MSG_NOT_CURRENT, /* wire 2: token, keys; wire 3: id */
   TKT_MSG_MOVED,       /* text = address (wire 2) */
   TKT_MSG_LEADER,      /* text = address (wire 2) */
-  TKT_MSG_ERROR,       /* error, text = reason as sent (wire 2) */
+  TKT_MSG_ERROR,       /* error, text = reason as sent (wire 2); encoding: text, or with an empty
+                          text the name of error */
   TKT_MSG_KEEPALIVE,   /* wire 2: LF alone */
 };
 

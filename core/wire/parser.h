@@ -18,11 +18,11 @@ enum { TKT_PARSER_INLINE = 160 };
 struct tkt_parser {
   const struct tkt_wire *wire;
   enum tkt_phase phase;
-  enum tkt_decode fault;  /* sticky */
-  struct tkt_span input;  /* pushed, not yet used */
-  uint16_t kept;          /* bytes of an unfinished frame */
-  uint16_t spent;         /* kept bytes that the message given last still points into */
-  uint8_t *long_frame;    /* heap, frame_max bytes, only while `kept` passes the inline part */
+  enum tkt_decode fault; /* sticky */
+  struct tkt_span input; /* pushed, not yet used */
+  uint16_t kept;         /* bytes of an unfinished frame */
+  bool given;            /* the kept bytes are a whole frame: the message given last points there */
+  uint8_t *long_frame;   /* heap, frame_max bytes, only while `kept` passes the inline part */
   uint8_t inline_frame[TKT_PARSER_INLINE];
 };
 
@@ -33,8 +33,11 @@ void tkt_parser_release(struct tkt_parser *parser);
  * other than OK. Only when the previous push was used up (next returned MORE). */
 void tkt_parser_push(struct tkt_parser *parser, struct tkt_span bytes);
 
-/* The next whole message. MORE also where memory for a long frame was not to be had is not
- * possible: that is TOO_LONG. */
+/* The next whole message, decoded in place. MORE: nothing whole is left and every pushed byte was
+ * used or kept. Any other result is the end of the stream for this parser: what was kept and pushed
+ * is dropped and every later call says the same. Where memory to keep a frame beyond the inline
+ * part is not to be had the result is TOO_LONG: the session ends, as it would for want of any
+ * memory. */
 enum tkt_decode tkt_parser_next(struct tkt_parser *parser, struct tkt_msg *msg_out);
 
 /* True while the start of a frame has arrived but not its end (the mid-frame progress limit). */

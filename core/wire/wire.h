@@ -48,4 +48,7 @@ bool tkt_wire_append(const struct tkt_wire *wire, const struct tkt_msg *msg, str
 /* Name of a wire 2 error reason as it stands on the wire ("no_leader"), NULL for UNKNOWN. */
 const char *tkt_wire_error_reason(enum tkt_wire_error error);
 
+/* The reverse; UNKNOWN for any other text. */
+enum tkt_wire_error tkt_wire_error_named(struct tkt_span reason);
+
 #endif
