@@ -2,8 +2,10 @@
  *
  * Level-triggered throughout. The set's own descriptor is readable while a registered descriptor is
  * ready, the timer has run out, or the wake-up is raised: that is what makes a whole broker one
- * pollable descriptor. Wait, add and remove belong to one thread at a time; wake may be called from
- * any thread and from a signal handler. */
+ * pollable descriptor. Only one thread at a time may wait. Add, change, remove and arm may run in
+ * another thread beside that wait, one at a time; an event collected before a remove may still be
+ * handed out after it, so whoever removes while another thread waits keeps the source alive until
+ * that wait's events are through. Wake may be called from any thread and from a signal handler. */
 #ifndef TKT_NET_POLLER_H
 #define TKT_NET_POLLER_H
 
@@ -11,11 +13,14 @@
 #include <stdint.h>
 
 struct tkt_poller {
-  int fd;       /* epoll: the pollable one */
-  int timer_fd; /* CLOCK_BOOTTIME: epoll timeouts do not count suspend */
-  int wake_fd;  /* eventfd */
-  int64_t armed;   /* what timer_fd is set to; TKT_NEVER: disarmed */
+  int fd;                /* epoll: the pollable one */
+  int timer_fd;          /* CLOCK_BOOTTIME: epoll timeouts do not count suspend */
+  int wake_fd;           /* eventfd */
+  _Atomic int64_t armed; /* what timer_fd is set to; TKT_NEVER: disarmed */
 };
+
+/* Most events of one wait: more stay ready and come with the next. */
+enum { TKT_POLL_ROOM = 256 };
 
 enum { TKT_POLL_READ = 1, TKT_POLL_WRITE = 2, TKT_POLL_BROKEN = 4 };
 
@@ -41,9 +46,14 @@ void tkt_poller_arm(struct tkt_poller *poller, int64_t due);
 /* Raises the wake-up. Async-signal-safe. */
 void tkt_poller_wake(struct tkt_poller *poller);
 
-/* Collects up to `room` events of registered descriptors. `block`: sleep until there is something,
- * the timer runs out or a wake-up comes. Takes the timer and the wake-up back silently; a return of
- * 0 is normal then. -EINTR where a signal handler ran, other -errno never in practice. */
+/* Collects up to `room` (at most TKT_POLL_ROOM) events of registered descriptors. `block`: sleep
+ * until there is something, the timer runs out or a wake-up comes. Takes the timer and the wake-up
+ * back silently; a return of 0 is normal then. -EINTR where a signal handler ran, other -errno
+ * never in practice. */
 int tkt_poller_wait(struct tkt_poller *poller, struct tkt_poll_event *events, int room, bool block);
+
+/* The same, sleeping at most `timeout_ns`, rounded up to milliseconds; TKT_NEVER: without limit. */
+int tkt_poller_wait_for(struct tkt_poller *poller, struct tkt_poll_event *events, int room,
+                        int64_t timeout_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* A connected byte stream, plain TCP today, TLS behind the same table of operations.
+/* A connected byte stream behind a table of operations: plain TCP, or another transport's table.
  *
  * Non-blocking throughout. Every descriptor is CLOEXEC, writes raise no SIGPIPE, Nagle is off. */
 #ifndef TKT_NET_STREAM_H
@@ -9,13 +9,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* A peer that vanished without a word is noticed within 30 s: idle by keep-alive probes, with
+ * unsent or unacknowledged data by the user timeout. */
+enum {
+  TKT_TCP_KEEP_IDLE_S = 10,
+  TKT_TCP_KEEP_INTERVAL_S = 5,
+  TKT_TCP_KEEP_PROBES = 3,
+  TKT_TCP_USER_TIMEOUT_MS = 25000,
+};
+
 struct tkt_stream;
 
 enum { TKT_STREAM_AGAIN = -1, TKT_STREAM_EOF = -2, TKT_STREAM_BROKEN = -3 };
 
 struct tkt_stream_ops {
   /* Carries the connection on (TCP connect, later the TLS handshake). 0: ready for bytes; AGAIN:
-   * poll for tkt_stream_interest and call again; BROKEN: see tkt_stream_reason. */
+   * poll for `interest` and call again; BROKEN: see `reason`. Where a host has several addresses it
+   * may go over to the next one, on a new descriptor: see `replaced_fd`. */
   int (*establish)(struct tkt_stream *stream);
   /* Bytes read (>0), AGAIN, EOF or BROKEN. */
   ssize_t (*read)(struct tkt_stream *stream, uint8_t *into, size_t room);
@@ -31,12 +41,19 @@ struct tkt_stream {
   int fd;
   /* True where all bytes of a write count as handed over even if the write took none (TLS). */
   bool hands_over_whole;
-  char reason[128]; /* why it is BROKEN, for logs and error sentences */
+  unsigned interest; /* TKT_POLL_*: what establish waits for */
+  /* The descriptor before the one establish has just gone over to, still open; -1: none. Take it
+   * out of the poller, close it, set -1, and register `fd`. Not closed inside: a child after fork()
+   * may share it, and then closing alone would leave it in the epoll set. */
+  int replaced_fd;
+  const char *reason; /* why it is BROKEN, static text; NULL before */
 };
 
-/* Starts a connection to one numeric address (or `localhost`). NULL with *error_out = -errno. */
 struct tkt_address;
-struct tkt_stream *tkt_tcp_connect(const struct tkt_address *address, int *error_out);
+
+/* Starts a connection to a numeric address, or to `localhost`: ::1 and 127.0.0.1 in turn, since a
+ * server may listen on one of them only. NULL with a static sentence in *reason_out. */
+struct tkt_stream *tkt_tcp_connect(const struct tkt_address *address, const char **reason_out);
 
 /* Wraps an accepted descriptor (made non-blocking, CLOEXEC, NODELAY). NULL: out of memory, fd
  * still the caller's. */
