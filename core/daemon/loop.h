@@ -1,0 +1,77 @@
+/* The server's loop: one thread, one poller, the engine, and every connection.
+ *
+ * One turn: collect what is ready; read it all through one shared buffer (bounded per socket, so
+ * that a flood of one peer does not starve the rest); let the engine decide; then one contiguous
+ * send to each session that has something to hear. Batching is the whole speed: a small send costs
+ * about as much as all the rest of a request.
+ *
+ *   tkt_loop_open -> tkt_loop_listen ... -> tkt_loop_turn until done -> tkt_loop_close
+ *
+ * One thread owns it. Only tkt_loop_turn may sleep. */
+#ifndef TKT_DAEMON_LOOP_H
+#define TKT_DAEMON_LOOP_H
+
+#include "base/list.h"
+#include "base/time.h"
+#include "daemon/listen_spec.h"
+#include "daemon/log.h"
+#include "net/poller.h"
+#include "server/server.h"
+
+enum {
+  TKT_LISTENERS_MAX = 16,
+  TKT_LOOP_READ_SIZE = 64 * 1024, /* the shared read buffer */
+  TKT_LOOP_READS_PER_TURN = 4,    /* of one socket, each up to the whole buffer */
+  TKT_LOOP_ACCEPTS_PER_TURN = 64, /* of one listener */
+};
+
+/* How long no connection is accepted after the system had no descriptor for one; a connection that
+ * ends lets it go on at once. */
+#define TKT_LOOP_ACCEPT_PAUSE_NS (100 * TKT_MS)
+
+struct tkt_loop;
+
+/* Something registered with the poller. `ready` may not free a source of the same turn. */
+struct tkt_source {
+  void (*ready)(struct tkt_loop *loop, struct tkt_source *source, unsigned events, int64_t now);
+};
+
+struct tkt_listener {
+  struct tkt_source source;
+  struct tkt_listen_spec spec;
+  int fd;
+  uint16_t port; /* the real one */
+};
+
+struct tkt_loop {
+  struct tkt_poller poller;
+  struct tkt_server *server;
+  struct tkt_log *log;
+  struct tkt_list connections;
+  struct tkt_list writable; /* connections whose socket takes bytes again */
+  size_t connection_count;
+  struct tkt_listener listeners[TKT_LISTENERS_MAX];
+  size_t listener_count;
+  int64_t accept_resume; /* TKT_NEVER: accepting, or stopped for good */
+  bool unsettled;        /* sessions ended while sending: decide again before sleeping */
+  uint8_t *read_buffer;
+};
+
+/* `server` and `log` are borrowed. 0 or -errno with nothing left open. */
+int tkt_loop_open(struct tkt_loop *loop, struct tkt_server *server, struct tkt_log *log);
+
+/* Listens on `spec`; the result is loop->listeners[loop->listener_count - 1]. 0 or -errno, -E2BIG
+ * beyond TKT_LISTENERS_MAX. */
+int tkt_loop_listen(struct tkt_loop *loop, const struct tkt_listen_spec *spec);
+
+/* Closes the listeners; connections stay. */
+void tkt_loop_stop_listening(struct tkt_loop *loop);
+
+/* One turn; sleeps at most until `wake_by` (boot clock; TKT_NEVER: none; 0: not at all) while
+ * nothing is ready and nothing is due. */
+void tkt_loop_turn(struct tkt_loop *loop, int64_t wake_by);
+
+/* Closes every connection without a word and frees the rest. The engine stays. */
+void tkt_loop_close(struct tkt_loop *loop);
+
+#endif

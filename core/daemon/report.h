@@ -1,0 +1,26 @@
+/* What the engine refused, in the log: its counters are looked at from time to time, so that a
+ * flood of refusals makes a line in ten seconds, not a line each. */
+#ifndef TKT_DAEMON_REPORT_H
+#define TKT_DAEMON_REPORT_H
+
+#include "base/time.h"
+#include "daemon/log.h"
+#include "server/server.h"
+
+#define TKT_REPORT_INTERVAL_NS (10 * TKT_S)
+
+struct tkt_report {
+  int64_t due;
+  struct tkt_server_stats seen;
+};
+
+void tkt_report_init(struct tkt_report *report, int64_t now);
+
+/* Logs refusals that are new since the last line, at most once an interval. */
+void tkt_report_refusals(struct tkt_report *report, const struct tkt_server *server,
+                         struct tkt_log *log, int64_t now);
+
+/* Logs what the server did in its life. */
+void tkt_report_life(const struct tkt_server *server, struct tkt_log *log);
+
+#endif
