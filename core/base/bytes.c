@@ -22,8 +22,10 @@ uint8_t *tkt_buf_reserve(struct tkt_buf *b, size_t n, size_t bound) {
     b->end = len;
     return b->data + len;
   }
+  if (n > SIZE_MAX / 4 || len > SIZE_MAX / 4) return NULL; /* doubling would wrap around */
   size_t cap = b->cap ? b->cap * 2 : TKT_BUF_MIN;
-  while (cap - len < n) cap *= 2;
+  while (cap - len < n)
+    cap *= 2;
   uint8_t *data = malloc(cap);
   if (!data) return NULL;
   if (len) memcpy(data, b->data + b->start, len);

@@ -6,6 +6,7 @@
 #ifndef TKT_BASE_BYTES_H
 #define TKT_BASE_BYTES_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,7 @@ static inline uint16_t tkt_load16(const uint8_t *p) {
 static inline uint64_t tkt_load64(const uint8_t *p) {
   uint64_t v;
   memcpy(&v, p, sizeof v);
-  return __builtin_bswap64(v);
+  return be64toh(v);
 }
 
 static inline void tkt_store16(uint8_t *p, uint16_t v) {
@@ -47,7 +48,7 @@ static inline void tkt_store16(uint8_t *p, uint16_t v) {
 }
 
 static inline void tkt_store64(uint8_t *p, uint64_t v) {
-  v = __builtin_bswap64(v);
+  v = htobe64(v);
   memcpy(p, &v, sizeof v);
 }
 
@@ -65,7 +66,7 @@ static inline struct tkt_span tkt_buf_span(const struct tkt_buf *b) {
   return tkt_span(b->data ? b->data + b->start : NULL, b->end - b->start);
 }
 
-/* Room for `n` more bytes at the end, or NULL: out of memory, or the content would pass `bound`
+/* Room for `n` (not 0) more bytes at the end, or NULL: out of memory, or the content would pass `bound`
  * bytes. Write there, then commit. Earlier spans of this buffer are no longer valid. */
 uint8_t *tkt_buf_reserve(struct tkt_buf *b, size_t n, size_t bound);
 

@@ -1,10 +1,17 @@
 #include "base/random.h"
 
-static inline uint64_t rotl(uint64_t x, int b) { return x << b | x >> (64 - b); }
+#include "base/hash.h"
+
+static inline uint64_t rotl(uint64_t x, int b) {
+  return x << b | x >> (64 - b);
+}
 
 void tkt_random_init(struct tkt_random *r, const uint64_t seed[4]) {
-  uint64_t any = 0;
-  for (int i = 0; i < 4; i++) any |= r->s[i] = seed[i];
+  uint64_t any = 0, x = 0;
+  for (int i = 0; i < 4; i++) { /* mixed, or a state of few bits would need rounds to spread them */
+    x += seed[i] + UINT64_C(0x9e3779b97f4a7c15);
+    any |= r->s[i] = tkt_hash_u64(x);
+  }
   if (!any) r->s[0] = UINT64_C(0x9e3779b97f4a7c15);
 }
 

@@ -9,7 +9,7 @@ struct tkt_random {
   uint64_t s[4];
 };
 
-/* Any four words will do; all zero is replaced by a fixed state. */
+/* Any four words will do, small numbers and zeros too. */
 void tkt_random_init(struct tkt_random *r, const uint64_t seed[4]);
 
 uint64_t tkt_random_u64(struct tkt_random *r);

@@ -6,6 +6,10 @@
 /* Segment 0 holds buckets 0..15; segment s > 0 holds 16*2^(s-1) .. 16*2^s - 1. */
 enum { FIRST_BITS = 4, FIRST_BUCKETS = 1 << FIRST_BITS };
 
+/* Below one node in SPARSE buckets the table shrinks. A node less allows SPARSE buckets less, so as
+ * many merges a remove keep pace, and a table emptied node by node ends small. */
+enum { SPARSE = 4, MERGES_A_REMOVE = SPARSE };
+
 static size_t segment_of(size_t bucket) {
   return bucket < FIRST_BUCKETS
              ? 0
@@ -32,10 +36,13 @@ static size_t index_of(const struct tkt_table *t, uint64_t hash) {
   return i < t->buckets ? i : (size_t)(hash & t->mask);
 }
 
-void tkt_table_init(struct tkt_table *table) { memset(table, 0, sizeof *table); }
+void tkt_table_init(struct tkt_table *table) {
+  memset(table, 0, sizeof *table);
+}
 
 void tkt_table_release(struct tkt_table *table) {
-  for (size_t s = 0; s < TKT_TABLE_SEGMENTS; s++) free(table->segments[s]);
+  for (size_t s = 0; s < TKT_TABLE_SEGMENTS; s++)
+    free(table->segments[s]);
   tkt_table_init(table);
 }
 
@@ -73,7 +80,8 @@ static void merge_one(struct tkt_table *t) {
   if (t->buckets == t->mask + 1) t->mask >>= 1;
   size_t last = t->buckets - 1;
   struct tkt_table_node **from = slot(t, last), **to = slot(t, last & t->mask);
-  while (*to) to = &(*to)->next;
+  while (*to)
+    to = &(*to)->next;
   *to = *from;
   *from = NULL;
   t->buckets--;
@@ -86,8 +94,7 @@ static void merge_one(struct tkt_table *t) {
 
 bool tkt_table_insert(struct tkt_table *table, struct tkt_table_node *node, uint64_t hash) {
   if (table->buckets == 0) {
-    if (!table->segments[0])
-      table->segments[0] = calloc(FIRST_BUCKETS, sizeof *table->segments[0]);
+    if (!table->segments[0]) table->segments[0] = calloc(FIRST_BUCKETS, sizeof *table->segments[0]);
     if (!table->segments[0]) return false;
     table->buckets = FIRST_BUCKETS;
     table->mask = FIRST_BUCKETS - 1;
@@ -102,11 +109,15 @@ bool tkt_table_insert(struct tkt_table *table, struct tkt_table_node *node, uint
 
 void tkt_table_remove(struct tkt_table *table, struct tkt_table_node *node) {
   struct tkt_table_node **link = slot(table, index_of(table, node->hash));
-  while (*link != node) link = &(*link)->next;
+  while (*link != node)
+    link = &(*link)->next;
   *link = node->next;
   node->next = NULL;
   table->count--;
-  if (table->buckets > FIRST_BUCKETS && table->count < table->buckets / 4) merge_one(table);
+  for (int i = 0; i < MERGES_A_REMOVE; i++) {
+    if (table->buckets <= FIRST_BUCKETS || table->count >= table->buckets / SPARSE) break;
+    merge_one(table);
+  }
 }
 
 void tkt_table_each(const struct tkt_table *table,

@@ -2,15 +2,20 @@
 
 #include <string.h>
 
-static uint64_t slot_mask(void) { return TKT_WHEEL_SLOTS - 1; }
+static uint64_t slot_mask(void) {
+  return TKT_WHEEL_SLOTS - 1;
+}
 
-static unsigned shift_of(unsigned level) { return level * TKT_WHEEL_BITS; }
+static unsigned shift_of(unsigned level) {
+  return level * TKT_WHEEL_BITS;
+}
 
 void tkt_wheel_init(struct tkt_wheel *wheel, int64_t now) {
   memset(wheel, 0, sizeof *wheel);
   wheel->tick = now > 0 ? (uint64_t)now >> TKT_WHEEL_TICK_BITS : 0;
   for (int l = 0; l < TKT_WHEEL_LEVELS; l++)
-    for (int s = 0; s < TKT_WHEEL_SLOTS; s++) tkt_list_init(&wheel->slots[l][s]);
+    for (int s = 0; s < TKT_WHEEL_SLOTS; s++)
+      tkt_list_init(&wheel->slots[l][s]);
   tkt_list_init(&wheel->due);
 }
 
@@ -21,13 +26,16 @@ void tkt_timer_init(struct tkt_timer *timer, unsigned kind) {
 }
 
 /* The level whose slots still tell the due tick apart from the present one: that of the highest
- * differing bit. A timer moves down as the present approaches. */
+ * differing bit. A timer moves down as the present approaches. One beyond the reach of the wheel
+ * stands as far ahead as a slot is unambiguous, and is placed again when its turn comes there. */
 static void place(struct tkt_wheel *wheel, struct tkt_timer *timer) {
   uint64_t tick = timer->tick;
   if (tick < wheel->tick) {
     tkt_list_append(&wheel->due, &timer->node);
     return;
   }
+  uint64_t reach = wheel->tick + (UINT64_C(1) << (TKT_WHEEL_LEVELS * TKT_WHEEL_BITS)) / 2;
+  if (tick > reach) tick = reach;
   uint64_t differ = tick ^ wheel->tick;
   unsigned level =
       differ ? (63u - (unsigned)__builtin_clzll(differ)) / (unsigned)TKT_WHEEL_BITS : 0;
@@ -41,9 +49,7 @@ void tkt_wheel_set(struct tkt_wheel *wheel, struct tkt_timer *timer, int64_t due
   tkt_wheel_cancel(wheel, timer);
   if (due == TKT_NEVER) return;
   uint64_t up = (UINT64_C(1) << TKT_WHEEL_TICK_BITS) - 1;
-  uint64_t tick = due > 0 ? ((uint64_t)due + up) >> TKT_WHEEL_TICK_BITS : 0;
-  uint64_t farthest = wheel->tick + (UINT64_C(1) << (TKT_WHEEL_LEVELS * TKT_WHEEL_BITS)) / 2;
-  timer->tick = tick < farthest ? tick : farthest;
+  timer->tick = due > 0 ? ((uint64_t)due + up) >> TKT_WHEEL_TICK_BITS : 0;
   wheel->armed++;
   place(wheel, timer);
 }
@@ -115,8 +121,7 @@ struct tkt_timer *tkt_wheel_pop(struct tkt_wheel *wheel, int64_t now) {
         place(wheel, TKT_CONTAINER(node, struct tkt_timer, node));
     }
   }
-  struct tkt_timer *timer =
-      TKT_CONTAINER(tkt_list_shift(&wheel->due), struct tkt_timer, node);
+  struct tkt_timer *timer = TKT_CONTAINER(tkt_list_shift(&wheel->due), struct tkt_timer, node);
   wheel->armed--;
   return timer;
 }

@@ -34,8 +34,8 @@ static inline bool tkt_timer_armed(const struct tkt_timer *timer) {
   return tkt_list_linked(&timer->node);
 }
 
-/* Arms or re-arms for the instant `due` (ns); one in the past fires at the next pop. Instants more
- * than 2^36 ticks (two years) ahead fire then. TKT_NEVER cancels. */
+/* Arms or re-arms for the instant `due` (ns); one in the past fires at the next pop. TKT_NEVER
+ * cancels. */
 void tkt_wheel_set(struct tkt_wheel *wheel, struct tkt_timer *timer, int64_t due);
 
 /* Harmless where the timer is not armed. */
