@@ -7,10 +7,15 @@ static inline uint64_t rotl(uint64_t x, int b) {
 }
 
 void tkt_random_init(struct tkt_random *r, const uint64_t seed[4]) {
+  const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
   uint64_t any = 0, x = 0;
-  for (int i = 0; i < 4; i++) { /* mixed, or a state of few bits would need rounds to spread them */
-    x += seed[i] + UINT64_C(0x9e3779b97f4a7c15);
-    any |= r->s[i] = tkt_hash_u64(x);
+  /* Every word of the state depends on every word of the seed, so that seeds that differ little
+   * differ from the first number on. */
+  for (int i = 0; i < 4; i++)
+    x = tkt_hash_u64(x + seed[i] + golden);
+  for (int i = 0; i < 4; i++) {
+    x += golden;
+    any |= r->s[i] = tkt_hash_u64(x ^ seed[i]);
   }
   if (!any) r->s[0] = UINT64_C(0x9e3779b97f4a7c15);
 }

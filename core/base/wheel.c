@@ -92,7 +92,8 @@ int64_t tkt_wheel_next(const struct tkt_wheel *wheel) {
   if (!tkt_list_empty(&wheel->due)) return 0;
   unsigned level = 0, slot = 0;
   uint64_t tick = earliest(wheel, &level, &slot);
-  return tick == UINT64_MAX ? TKT_NEVER : (int64_t)(tick << TKT_WHEEL_TICK_BITS);
+  return tick > INT64_MAX >> TKT_WHEEL_TICK_BITS ? TKT_NEVER
+                                                 : (int64_t)(tick << TKT_WHEEL_TICK_BITS);
 }
 
 struct tkt_timer *tkt_wheel_pop(struct tkt_wheel *wheel, int64_t now) {
