@@ -56,7 +56,7 @@ def guards(files):
 FUNCTION = re.compile(r"^(?!typedef\b|#|return\b|else\b)(?:[A-Za-z_][\w ]*?[ *]+)(\w+)\(", re.M)
 TYPE = re.compile(r"^(?:typedef )?(?:struct|enum|union) (\w+)\b[^;(]*\{", re.M)
 VARIABLE = re.compile(r"^extern (?!\")[^;(]*?(\w+)(?:\[[^\]]*\])?;", re.M)
-MACRO = re.compile(r"^[ \t]*#[ \t]*define (\w+)", re.M)
+MACRO = re.compile(r"^[ \t]*#[ \t]*define (\w+)(\(?)", re.M)
 
 
 def prefixes(files):
@@ -69,7 +69,8 @@ def prefixes(files):
         lower, upper = ("ticketing_", "TICKETING_") if public else ("tkt_", "TKT_")
         code = without_comments(text)
         names = [(n, lower) for pattern in (FUNCTION, TYPE, VARIABLE) for n in pattern.findall(code)]
-        names += [(n, upper) for n in MACRO.findall(code)]
+        # A macro with arguments may look like the function it stands for.
+        names += [(n, lower if arguments and n.islower() else upper) for n, arguments in MACRO.findall(code)]
         for name, prefix in names:
             # The thin layer below the header defines the public names, and _Static_assert declares none.
             if path.startswith("abi/src/") and name.startswith(("ticketing_", "TICKETING_")):

@@ -80,11 +80,11 @@ EXAMPLES = {
          {"abi/src/a.h": "#ifndef TKT_ABI_A_H\n#define TKT_ABI_A_H\n#endif\n"}]),
     names.prefixes: (
         [header("int open_it(int a);"), header("struct thing *make(void);"), header("struct thing {"),
-         header("enum state { A };"), header("#define LIMIT 3"), header("extern const int limit;"),
+         header("enum state { A };"), header("#define LIMIT 3"), header("#define twice(x) (2 * (x))"), header("extern const int limit;"),
          header("static inline int twice(int a) {"), header("unsigned ticketing_inside(void);"),
          public("TICKETING_API int tkt_leak(void);"), public("#define MAX 3"),
          public("typedef struct key {\n  int a;\n} key;")],
-        [header("int tkt_open(int a);\nstruct tkt_thing {\n  int (*call)(int a);\n};\n#define TKT_LIMIT 3\n"
+        [header("int tkt_open(int a);\nstruct tkt_thing {\n  int (*call)(int a);\n};\n#define TKT_LIMIT 3\n#define tkt_each(x) for (x)\n"
                 "extern const int tkt_limit[];\n/* int open_it(int a); */\nenum { TKT_A };\n"
                 "static inline int tkt_twice(int a) {\n  return more(a);\n}\n"),
          public("#define TICKETING_MAX 3\nTICKETING_API int ticketing_a(void);\ntypedef struct ticketing_k {\n"
