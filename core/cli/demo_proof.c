@@ -46,9 +46,9 @@ static void prove_money(struct proof *proof) {
     tell(proof, true, "money: %u accounts hold %lld in all, as at the start", proof->plan->accounts,
          (long long)sum);
   } else {
-    tell(proof, false,
-         "money: %u accounts hold %lld in all, %lld at the start: %lld came from nowhere",
-         proof->plan->accounts, (long long)sum, (long long)start, (long long)(sum - start));
+    tell(proof, false, "money: %u accounts hold %lld in all, %lld at the start: %lld %s",
+         proof->plan->accounts, (long long)sum, (long long)start, llabs(sum - start),
+         sum < start ? "are lost" : "came from nowhere");
   }
 }
 

@@ -184,23 +184,31 @@ static void look_after_processes(struct stage *stage) {
     give_up(stage, "the lock server ended by itself; look at server.log with --keep");
 }
 
-static void watch(struct stage *stage) {
+/* Shows how things stand. The money is added up in one statement, so it is right at that instant.
+ */
+static void show_progress(struct stage *stage, int64_t now) {
   const struct tkt_demo_show *show = stage->show;
   char why[TKT_BANK_WHY_SIZE];
   struct tkt_demo_progress progress = {
       .plan = &show->plan,
       .board = stage->board,
+      .elapsed_ns = now - stage->start,
       .planned_ns = show->seconds * TICKETING_SECOND,
+      .now = now,
       .money_at_start = (int64_t)show->plan.accounts * TKT_BANK_START_BALANCE,
   };
-  int64_t now = ticketing_now_ns();
-  for (; !finished(stage, now); now = ticketing_now_ns()) {
+  if (tkt_bank_total(stage->bank, &progress.money, why)) {
+    tkt_demo_view_progress(show->view, &progress);
+  } else {
+    give_up(stage, why);
+  }
+}
+
+static void watch(struct stage *stage) {
+  for (int64_t now = ticketing_now_ns(); !finished(stage, now); now = ticketing_now_ns()) {
     play(stage, now);
     look_after_processes(stage);
-    if (!tkt_bank_total(stage->bank, &progress.money, why)) give_up(stage, why);
-    progress.now = now;
-    progress.elapsed_ns = now - stage->start;
-    tkt_demo_view_progress(show->view, &progress);
+    show_progress(stage, now);
     pause_ms(TICK_MS);
   }
 }
@@ -311,6 +319,7 @@ enum tkt_demo_verdict tkt_demo_show_run(const struct tkt_demo_show *show) {
     give_up(&stage, why);
   }
   stop_workers(&stage);
+  if (verdict == TKT_DEMO_BROKE_OFF) show_progress(&stage, ticketing_now_ns());
   tkt_bank_close(stage.bank);
   tkt_demo_view_close(show->view);
   if (verdict == TKT_DEMO_BROKE_OFF && !tkt_interrupted()) verdict = prove(&stage);

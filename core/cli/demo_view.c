@@ -133,6 +133,6 @@ void tkt_demo_view_say(struct tkt_demo_view *view, enum tkt_demo_tone tone, cons
 }
 
 void tkt_demo_view_close(struct tkt_demo_view *view) {
-  erase(view);
+  view->drawn = 0;
   fflush(stdout);
 }

@@ -37,7 +37,7 @@ enum tkt_demo_tone { TKT_DEMO_PLAIN, TKT_DEMO_GOOD, TKT_DEMO_BAD };
 __attribute__((format(printf, 3, 4))) void
 tkt_demo_view_say(struct tkt_demo_view *view, enum tkt_demo_tone tone, const char *format, ...);
 
-/* Removes the block, so that ordinary output can follow. */
+/* Leaves the block standing as it is; what follows goes below it. */
 void tkt_demo_view_close(struct tkt_demo_view *view);
 
 #endif
