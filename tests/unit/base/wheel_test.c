@@ -167,6 +167,7 @@ struct model {
   struct tkt_timer timers[TIMERS];
   int64_t due[TIMERS]; /* TKT_NEVER: not armed */
   int64_t now;
+  uint64_t used; /* so many of the timers; few, and the wheel is empty now and then */
   struct tkt_random random;
 };
 
@@ -215,10 +216,11 @@ static int64_t random_span(struct tkt_random *random) {
 static void random_operations_equal_the_model(void **state) {
   (void)state;
   static struct model m;
-  for (uint64_t seed = 1; seed <= 20; seed++) {
+  for (uint64_t seed = 1; seed <= 40; seed++) {
     memset(&m, 0, sizeof m);
     tkt_random_init(&m.random, (const uint64_t[4]){seed, 0, 0, 0});
     m.now = random_span(&m.random);
+    m.used = seed % 2 ? TIMERS : seed % 4 + 1;
     tkt_wheel_init(&m.wheel, m.now);
     for (int i = 0; i < TIMERS; i++) {
       tkt_timer_init(&m.timers[i], (unsigned)i);
@@ -226,7 +228,7 @@ static void random_operations_equal_the_model(void **state) {
     }
     for (int step = 0; step < 3000; step++) {
       for (uint64_t n = tkt_random_below(&m.random, 8); n > 0; n--) {
-        int i = (int)tkt_random_below(&m.random, TIMERS);
+        int i = (int)tkt_random_below(&m.random, m.used);
         switch (tkt_random_below(&m.random, 4)) {
         case 0:
           tkt_wheel_cancel(&m.wheel, &m.timers[i]);
