@@ -6,13 +6,14 @@
  *   1. tkt_server_accept for each new connection
  *   2. tkt_session bytes: tkt_server_input for what every readable socket had, then
  *      tkt_server_eof / tkt_server_gone for those that ended
- *   3. tkt_server_turn(now): timers, ends of sessions, grants, one batch to the storage
+ *   3. tkt_server_turn(now): timers, grants, one batch to the storage. `now` is read after the last
+ *      byte was received, since leases start there
  *   4. while ((s = tkt_server_next_dirty(server)))  one send of its output; shut, close as it wants
  *   5. sleep until tkt_server_next_deadline
  *
- * Replies leave in step 4 only, so that a release and the grant it makes possible travel in the same
- * turn and each session is written once. Not thread-safe. `now` (ns, a clock that counts suspend)
- * never goes back. */
+ * Replies leave in step 4 only, so that a release and the grant it makes possible travel in the
+ * same turn and each session is written once. Not thread-safe. `now` (ns, a clock that counts
+ * suspend) never goes back. */
 #ifndef TKT_SERVER_SERVER_H
 #define TKT_SERVER_SERVER_H
 
@@ -28,14 +29,14 @@ struct tkt_server;
 struct tkt_peer; /* one session, seen from the server */
 
 struct tkt_server_limits {
-  uint32_t keys;             /* held or queued for */
-  uint32_t waiters;          /* in all */
+  uint32_t keys;    /* held or queued for */
+  uint32_t waiters; /* in all */
   uint32_t waiters_per_key;
-  uint32_t sessions;         /* in all; above: closed at accept */
-  uint32_t unauthenticated;  /* sessions that have not proved themselves, delayed ones included */
+  uint32_t sessions;        /* in all; above: closed at accept */
+  uint32_t unauthenticated; /* sessions that have not proved themselves, delayed ones included */
   uint32_t requests_per_session; /* acquires queued or in commit of one session; above: B */
-  uint32_t output_bytes;     /* unsent replies of one session; above: a slow reader, closed */
-  int64_t handshake_ns;      /* from accept to an accepted proof */
+  uint32_t output_bytes;         /* unsent replies of one session; above: a slow reader, closed */
+  int64_t handshake_ns;          /* from accept to an accepted proof */
 };
 extern const struct tkt_server_limits tkt_server_limits_default;
 
@@ -60,7 +61,8 @@ struct tkt_server_config {
 struct tkt_server *tkt_server_new(const struct tkt_server_config *config, int64_t now);
 void tkt_server_free(struct tkt_server *server);
 
-/* --- sessions ---------------------------------------------------------------------------------- */
+/* --- sessions ----------------------------------------------------------------------------------
+ */
 
 /* A new connection that speaks `wire`; its greeting is queued at once. `connection` is the
  * daemon's. NULL: over a limit (counted) or out of memory; close the connection. */
@@ -90,8 +92,8 @@ struct tkt_peer *tkt_server_next_dirty(struct tkt_server *server);
 
 enum tkt_peer_want {
   TKT_PEER_WRITE = 1, /* tkt_peer_output has bytes */
-  TKT_PEER_SHUT = 2,  /* all output written: shut the write side, once, then read and discard what
-                         still comes until end of stream or TKT_PEER_CLOSE */
+  TKT_PEER_SHUT = 2, /* all output written: shut the write side (may be asked again: harmless), then
+                        read and discard what still comes until end of stream or TKT_PEER_CLOSE */
   TKT_PEER_CLOSE = 4, /* close the connection and call tkt_server_closed */
 };
 unsigned tkt_peer_wants(const struct tkt_peer *peer);
@@ -105,18 +107,26 @@ void tkt_server_sent(struct tkt_server *server, struct tkt_peer *peer, size_t n)
 /* The daemon closed the connection; `peer` is gone. */
 void tkt_server_closed(struct tkt_server *server, struct tkt_peer *peer, int64_t now);
 
-/* --- life --------------------------------------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------------------------------
+ */
 
-/* TKT_NEVER: only on an event. */
+/* When the next turn is due, ns; it may lie in the past (right away). TKT_NEVER: only on an event.
+ */
 int64_t tkt_server_next_deadline(const struct tkt_server *server);
 
 /* Going away: no new session, queued waiters are told T, sessions end once their replies left. */
 void tkt_server_drain(struct tkt_server *server, int64_t now);
 
-/* After a drain: no session is left. */
+/* After a drain: no session is left and nothing is in commit. */
 bool tkt_server_drained(const struct tkt_server *server);
 
-/* --- observation -------------------------------------------------------------------------------- */
+/* Other client tokens from now on (sessions that are open stay); several at a time let clients
+ * change over one by one. Copied. False: out of memory, the old ones stay. */
+bool tkt_server_replace_tokens(struct tkt_server *server, const struct tkt_client_token *tokens,
+                               size_t count);
+
+/* --- observation --------------------------------------------------------------------------------
+ */
 
 struct tkt_server_stats {
   uint64_t sessions, sessions_unauthenticated, sessions_accepted, sessions_refused;
@@ -132,12 +142,17 @@ struct tkt_server_stats tkt_server_stats(const struct tkt_server *server);
 struct tkt_holder {
   struct tkt_span key;
   uint64_t token;
-  int64_t until;    /* end of the lease as the server keeps it */
+  int64_t until; /* end of the lease as the server keeps it */
   bool in_commit;
 };
 /* Calls `visit` for each held key until it returns false. */
 void tkt_server_each_holder(const struct tkt_server *server,
                             bool (*visit)(void *context, const struct tkt_holder *holder),
                             void *context);
+
+/* How many sessions proved themselves with each client token, by label. */
+void tkt_server_each_token(const struct tkt_server *server,
+                           void (*visit)(void *context, const char *label, uint64_t accepted),
+                           void *context);
 
 #endif

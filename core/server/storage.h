@@ -1,8 +1,8 @@
 /* Where the server engine's decisions become durable: the one interface between the rules and any
  * disk or cluster. The engine owns it; storages implement it.
  *
- * The engine emits a batch of changes and withholds the replies that depend on it until the batch is
- * decided. Until then a grant occupies its keys. */
+ * The engine emits a batch of changes and withholds the replies that depend on it until the batch
+ * is decided. Until then a grant occupies its keys. */
 #ifndef TKT_SERVER_STORAGE_H
 #define TKT_SERVER_STORAGE_H
 

@@ -1,0 +1,170 @@
+#include "server/requests.h"
+
+#include "server/grant.h"
+#include "server/lock_table.h"
+#include "server/peer.h"
+#include "server/release.h"
+#include "server/replies.h"
+#include "server/tokens.h"
+#include "server/waiter.h"
+
+enum { LEASE_MAX_S = 250, WAIT_MAX_S = 255 };
+
+static void protocol_error(struct tkt_server *server, struct tkt_peer *peer,
+                           enum tkt_wire_error error) {
+  server->stats.protocol_errors++;
+  tkt_peer_end(server, peer, error);
+}
+
+static void refuse(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_msg *msg,
+                   enum tkt_msg_kind kind, uint64_t *counter) {
+  ++*counter;
+  tkt_say_refusal(server, peer, kind, msg->id, msg->keys, msg->key_count);
+}
+
+/* The records of the keys asked for, made where there are none. Returns the counter to blame where
+ * that cannot be, with nothing left behind. */
+static uint64_t *find_locks(struct tkt_server *server, const struct tkt_msg *msg,
+                            struct tkt_lock **locks) {
+  uint64_t *blame = NULL;
+  size_t found = 0;
+  for (; found < msg->key_count && !blame; found++) {
+    struct tkt_span key = msg->keys[found];
+    uint64_t hash = tkt_lock_hash(server, key);
+    locks[found] = tkt_lock_find(server, key, hash);
+    if (locks[found]) continue;
+    if (server->locks.count >= server->limits.keys) {
+      blame = &server->stats.busy_keys;
+    } else if (!(locks[found] = tkt_lock_new(server, key, hash))) {
+      blame = &server->stats.busy_memory;
+    }
+  }
+  if (blame)
+    for (size_t i = 0; i + 1 < found; i++)
+      tkt_lock_look(server, locks[i]);
+  return blame;
+}
+
+/* Where the wait would be too long a queue: the counter to blame, or NULL. */
+static uint64_t *queue_limit(struct tkt_server *server, struct tkt_lock *const *locks,
+                             size_t count) {
+  if (server->stats.waiters >= server->limits.waiters) return &server->stats.busy_waiters;
+  for (size_t i = 0; i < count; i++)
+    if (locks[i]->waiting >= server->limits.waiters_per_key)
+      return &server->stats.busy_waiters_per_key;
+  return NULL;
+}
+
+/* What makes an acquire that is not a repetition of an earlier one. */
+static void acquire_anew(struct tkt_server *server, struct tkt_peer *peer,
+                         const struct tkt_msg *msg, uint8_t wait_s, uint8_t lease_s) {
+  struct tkt_lock *locks[TKT_KEY_SET_MAX];
+  size_t count = msg->key_count;
+  uint64_t *blame = find_locks(server, msg, locks);
+  if (blame) {
+    refuse(server, peer, msg, TKT_MSG_BUSY, blame);
+    return;
+  }
+  bool at_once = true;
+  for (size_t i = 0; i < count; i++)
+    at_once &= !locks[i]->first && tkt_lock_is_free(locks[i]);
+  enum tkt_msg_kind kind = TKT_MSG_BUSY;
+  struct tkt_waiter *waiter = NULL;
+  if (!at_once && wait_s == 0) {
+    kind = TKT_MSG_TIMED_OUT;
+    blame = &server->stats.timeouts;
+  } else if (!at_once) {
+    blame = queue_limit(server, locks, count);
+  }
+  if (!blame) {
+    waiter = tkt_waiter_new(server, peer, msg->id, lease_s, count);
+    if (waiter)
+      for (size_t i = 0; i < count; i++)
+        waiter->seats[i].lock = locks[i];
+    if (waiter &&
+        (at_once ? tkt_grant_begin(server, waiter) : tkt_waiter_queue(server, waiter, wait_s)))
+      return;
+    blame = &server->stats.busy_memory;
+  }
+  if (waiter) tkt_waiter_free(server, waiter);
+  for (size_t i = 0; i < count; i++)
+    tkt_lock_look(server, locks[i]);
+  refuse(server, peer, msg, kind, blame);
+}
+
+/* The same owner names the same acquisition, wherever it has got to (wire 2). */
+static bool acquire_again(struct tkt_server *server, struct tkt_peer *peer,
+                          const struct tkt_msg *msg, uint8_t wait_s, uint8_t lease_s) {
+  if (msg->id == 0 || msg->set || peer->parser.wire->version != 2) return false;
+  struct tkt_lock *lock = tkt_lock_find(server, msg->keys[0], tkt_lock_hash(server, msg->keys[0]));
+  if (!lock) return false;
+  struct tkt_grant *grant = tkt_grant_of_owner(lock, msg->id);
+  if (grant) {
+    tkt_grant_renew(server, grant, peer, lease_s);
+    return true;
+  }
+  struct tkt_waiter *waiter = lock->first ? tkt_waiter_of_owner(server, lock, msg->id) : NULL;
+  if (waiter) tkt_waiter_move(server, waiter, peer, wait_s, lease_s);
+  return waiter != NULL;
+}
+
+static void acquire(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_msg *msg) {
+  if (msg->lease_s == 0 || msg->lease_s > LEASE_MAX_S) {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_LEASE);
+    return;
+  }
+  uint8_t wait_s = (uint8_t)(msg->wait_s < WAIT_MAX_S ? msg->wait_s : WAIT_MAX_S);
+  uint8_t lease_s = (uint8_t)msg->lease_s;
+  if (acquire_again(server, peer, msg, wait_s, lease_s)) return;
+  if (peer->requests >= server->limits.requests_per_session) {
+    refuse(server, peer, msg, TKT_MSG_BUSY, &server->stats.busy_requests);
+  } else {
+    acquire_anew(server, peer, msg, wait_s, lease_s);
+  }
+}
+
+static void prove(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_msg *msg) {
+  struct tkt_span nonce = tkt_span(peer->nonce, sizeof peer->nonce);
+  switch (tkt_tokens_judge(server->tokens, nonce, msg->text)) {
+  case TKT_VERDICT_ACCEPTED:
+    tkt_peer_open(server, peer);
+    break;
+  case TKT_VERDICT_REFUSED:
+    tkt_peer_refuse(server, peer);
+    break;
+  case TKT_VERDICT_NONE:
+    tkt_peer_abort(server, peer);
+    break;
+  }
+}
+
+static bool keys_are_valid(const struct tkt_msg *msg) {
+  for (size_t i = 0; i < msg->key_count; i++)
+    if (tkt_key_check(msg->keys[i]) != TKT_KEY_OK) return false;
+  return msg->key_count > 0;
+}
+
+void tkt_request_apply(struct tkt_server *server, struct tkt_peer *peer,
+                       const struct tkt_msg *msg) {
+  if (peer->state == TKT_PEER_HANDSHAKE) {
+    prove(server, peer, msg);
+  } else if (!keys_are_valid(msg)) {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_KEY);
+  } else if (msg->kind == TKT_MSG_ACQUIRE) {
+    acquire(server, peer, msg);
+  } else {
+    tkt_release_request(server, peer, msg);
+  }
+}
+
+void tkt_request_fault(struct tkt_server *server, struct tkt_peer *peer, enum tkt_decode fault) {
+  if (peer->state == TKT_PEER_HANDSHAKE) {
+    tkt_peer_refuse(server, peer);
+  } else if (fault == TKT_DECODE_TOO_LONG) {
+    protocol_error(server, peer, TKT_WIRE_ERROR_TOO_LONG);
+  } else if (fault == TKT_DECODE_UNKNOWN) {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_OP);
+  } else {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_KEY);
+  }
+}

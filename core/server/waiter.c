@@ -1,0 +1,174 @@
+#include "server/waiter.h"
+
+#include "server/grant.h"
+#include "server/lock_table.h"
+#include "server/replies.h"
+
+static size_t size_for(size_t keys) {
+  return sizeof(struct tkt_waiter) + keys * sizeof(struct tkt_seat);
+}
+
+void tkt_waiters_init(struct tkt_server *server) {
+  tkt_table_init(&server->owners);
+  tkt_pool_init(&server->waiter_pool, size_for(1), SIZE_MAX);
+  tkt_pool_init(&server->waiter_set_pool, size_for(TKT_KEY_SET_MAX), SIZE_MAX);
+}
+
+void tkt_waiters_free(struct tkt_server *server) {
+  tkt_table_release(&server->owners);
+  tkt_pool_release(&server->waiter_pool);
+  tkt_pool_release(&server->waiter_set_pool);
+}
+
+static struct tkt_pool *pool_for(struct tkt_server *server, size_t keys) {
+  return keys == 1 ? &server->waiter_pool : &server->waiter_set_pool;
+}
+
+struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *peer, uint64_t id,
+                                  uint8_t lease_s, size_t key_count) {
+  struct tkt_waiter *waiter = tkt_pool_take(pool_for(server, key_count));
+  if (!waiter) return NULL;
+  tkt_timer_init(&waiter->timer, TKT_TIMER_WAIT);
+  tkt_list_init(&waiter->of_peer);
+  waiter->peer = peer;
+  waiter->id = id;
+  waiter->lease_s = lease_s;
+  waiter->key_count = (uint8_t)key_count;
+  waiter->owned = peer->parser.wire->version == 2 && id != 0 && key_count == 1;
+  for (size_t i = 0; i < key_count; i++)
+    waiter->seats[i].waiter = waiter;
+  return waiter;
+}
+
+static bool counts(const struct tkt_waiter *waiter) {
+  return waiter->state == TKT_WAITER_QUEUED || waiter->state == TKT_WAITER_COMMITTING;
+}
+
+void tkt_waiter_enlist(struct tkt_waiter *waiter, struct tkt_peer *peer,
+                       enum tkt_waiter_state state) {
+  if (waiter->peer && counts(waiter)) waiter->peer->requests--;
+  tkt_list_remove(&waiter->of_peer);
+  waiter->peer = peer;
+  waiter->state = (uint8_t)state;
+  if (!peer) return;
+  if (counts(waiter)) peer->requests++;
+  if (state == TKT_WAITER_QUEUED) tkt_list_append(&peer->queued, &waiter->of_peer);
+  if (state == TKT_WAITER_COMMITTING) tkt_list_append(&peer->committing, &waiter->of_peer);
+  if (state == TKT_WAITER_ANSWERED) tkt_list_append(&peer->answered, &waiter->of_peer);
+}
+
+void tkt_waiter_free(struct tkt_server *server, struct tkt_waiter *waiter) {
+  tkt_waiter_enlist(waiter, NULL, TKT_WAITER_NEW);
+  tkt_pool_give(pool_for(server, waiter->key_count), waiter);
+}
+
+/* Owners are chosen by clients: the secret keeps them from choosing collisions. */
+static uint64_t owner_hash(const struct tkt_server *server, const struct tkt_lock *lock,
+                           uint64_t owner) {
+  return tkt_hash_u64(owner ^ server->secret.k0) + lock->node.hash;
+}
+
+bool tkt_waiter_queue(struct tkt_server *server, struct tkt_waiter *waiter, uint8_t wait_s) {
+  if (waiter->owned && !tkt_table_insert(&server->owners, &waiter->by_owner,
+                                         owner_hash(server, waiter->seats[0].lock, waiter->id)))
+    return false;
+  for (size_t i = 0; i < waiter->key_count; i++)
+    tkt_queue_append(waiter->seats[i].lock, &waiter->seats[i]);
+  tkt_waiter_enlist(waiter, waiter->peer, TKT_WAITER_QUEUED);
+  tkt_wheel_set(&server->wheel, &waiter->timer, server->now + wait_s * TKT_S);
+  server->stats.waiters++;
+  return true;
+}
+
+static void stand_up(struct tkt_server *server, struct tkt_waiter *waiter) {
+  for (size_t i = 0; i < waiter->key_count; i++)
+    tkt_queue_remove(&waiter->seats[i]);
+  if (waiter->owned) tkt_table_remove(&server->owners, &waiter->by_owner);
+  tkt_wheel_cancel(&server->wheel, &waiter->timer);
+  server->stats.waiters--;
+}
+
+void tkt_waiter_leave(struct tkt_server *server, struct tkt_waiter *waiter) {
+  stand_up(server, waiter);
+  for (size_t i = 0; i < waiter->key_count; i++)
+    tkt_lock_look(server, waiter->seats[i].lock);
+}
+
+struct tkt_waiter *tkt_waiter_of_owner(const struct tkt_server *server, const struct tkt_lock *lock,
+                                       uint64_t owner) {
+  uint64_t hash = owner_hash(server, lock, owner);
+  struct tkt_table_node *node = tkt_table_bucket(&server->owners, hash);
+  for (; node; node = node->next) {
+    struct tkt_waiter *waiter = TKT_CONTAINER(node, struct tkt_waiter, by_owner);
+    if (node->hash == hash && waiter->id == owner && waiter->seats[0].lock == lock) return waiter;
+  }
+  return NULL;
+}
+
+/* The one grant rule: it heads every queue it sits in, and all its keys are free. */
+static bool may_have_all(const struct tkt_waiter *waiter) {
+  for (size_t i = 0; i < waiter->key_count; i++) {
+    const struct tkt_lock *lock = waiter->seats[i].lock;
+    if (lock->first != &waiter->seats[i] || !tkt_lock_is_free(lock)) return false;
+  }
+  return true;
+}
+
+static void grant_queued(struct tkt_server *server, struct tkt_waiter *waiter) {
+  if (tkt_grant_begin(server, waiter)) {
+    stand_up(server, waiter); /* its keys are occupied: nothing to look at */
+    return;
+  }
+  server->stats.busy_memory++;
+  tkt_say_waiter(server, waiter, TKT_MSG_BUSY);
+  tkt_waiter_leave(server, waiter);
+  tkt_waiter_free(server, waiter);
+}
+
+void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
+                     uint8_t wait_s, uint8_t lease_s) {
+  if (waiter->peer != peer && peer->requests >= server->limits.requests_per_session) {
+    struct tkt_span key = tkt_lock_text(waiter->seats[0].lock);
+    server->stats.busy_requests++;
+    tkt_say_refusal(server, peer, TKT_MSG_BUSY, waiter->id, &key, 1);
+    return;
+  }
+  tkt_waiter_enlist(waiter, peer, TKT_WAITER_QUEUED);
+  waiter->lease_s = lease_s;
+  if (wait_s > 0) {
+    tkt_wheel_set(&server->wheel, &waiter->timer, server->now + wait_s * TKT_S);
+  } else if (may_have_all(waiter)) {
+    grant_queued(server, waiter);
+  } else {
+    tkt_waiter_time_out(server, waiter);
+  }
+}
+
+void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter) {
+  server->stats.timeouts++;
+  tkt_say_waiter(server, waiter, TKT_MSG_TIMED_OUT);
+  tkt_waiter_leave(server, waiter);
+  tkt_waiter_free(server, waiter);
+}
+
+void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell) {
+  server->stats.withdrawn++;
+  if (tell) tkt_say_waiter(server, waiter, TKT_MSG_TIMED_OUT);
+  if (waiter->state == TKT_WAITER_QUEUED) {
+    tkt_waiter_leave(server, waiter);
+  } else {
+    tkt_grant_undo(server, waiter);
+  }
+  tkt_waiter_free(server, waiter);
+}
+
+void tkt_waiters_advance(struct tkt_server *server) {
+  struct tkt_lock *lock;
+  while ((lock = tkt_lock_next_ready(server))) {
+    if (!lock->first) {
+      tkt_lock_look(server, lock);
+    } else if (may_have_all(lock->first->waiter)) {
+      grant_queued(server, lock->first->waiter);
+    }
+  }
+}
