@@ -1,10 +1,10 @@
 /* The commands of the `ticketing` program: one file a command, one table in main.c.
  *
  * Each entry gets the arguments from the command's name on, with argv[0] rewritten to
- * "ticketing NAME" (what --help and error sentences begin with), and returns the exit status, one of
- * status.h. An entry may also end the process with exit() where option parsing wants it; standard
- * input, output and error are open descriptors by then (on /dev/null where the caller had closed
- * them, see streams.h). */
+ * "ticketing NAME" (what --help and error sentences begin with), and returns the exit status, one
+ * of status.h. An entry may also end the process with exit() where option parsing wants it;
+ * standard input, output and error are open descriptors by then (on /dev/null where the caller had
+ * closed them, see streams.h). */
 #ifndef TKT_CLI_COMMANDS_H
 #define TKT_CLI_COMMANDS_H
 

@@ -5,13 +5,13 @@
 
 enum tkt_exit {
   TKT_EXIT_OK = 0,
-  TKT_EXIT_FAILED = 1,         /* bench, demo: what was to be shown did not hold */
-  TKT_EXIT_USAGE = 64,         /* an option or argument is wrong; nothing was sent */
-  TKT_EXIT_NO_SERVER = 69,     /* no server could be used in time; nothing was sent */
-  TKT_EXIT_INTERNAL = 70,      /* a defect of this program */
-  TKT_EXIT_SYSTEM = 71,        /* memory, descriptors, processes: the system refused */
-  TKT_EXIT_CANNOT_OPEN = 73,   /* serve: a listening address or the data directory is not to be had */
-  TKT_EXIT_OUTPUT = 74,        /* standard output is closed or cannot be written */
+  TKT_EXIT_FAILED = 1,       /* bench, demo: what was to be shown did not hold */
+  TKT_EXIT_USAGE = 64,       /* an option or argument is wrong; nothing was sent */
+  TKT_EXIT_NO_SERVER = 69,   /* no server could be used in time; nothing was sent */
+  TKT_EXIT_INTERNAL = 70,    /* a defect of this program */
+  TKT_EXIT_SYSTEM = 71,      /* memory, descriptors, processes: the system refused */
+  TKT_EXIT_CANNOT_OPEN = 73, /* serve: a listening address or the data directory is not to be had */
+  TKT_EXIT_OUTPUT = 74,      /* standard output is closed or cannot be written */
   TKT_EXIT_NOT_OBTAINED = 75,  /* the wait ended, others hold the key */
   TKT_EXIT_PROTOCOL = 76,      /* the server broke the protocol */
   TKT_EXIT_AUTH = 77,          /* the servers refuse the client token */
@@ -29,8 +29,7 @@ enum tkt_exit {
 /* The status for a TICKETING_* result of the library. */
 int tkt_exit_of(int result);
 
-/* The table above as text for --help, lines "  64  ..." for the given statuses (ended by -1; OK is
- * always first). Static storage of the caller's size; returns `out`. */
-char *tkt_exit_help(const int *statuses, char *out, unsigned long size);
+/* What a status means, one phrase for --help; "" for a number that is none. Static. */
+const char *tkt_exit_text(int status);
 
 #endif

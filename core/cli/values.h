@@ -22,11 +22,9 @@ bool tkt_value_duration(const char *name, const char *text, int64_t min_ns, int6
 bool tkt_value_count(const char *name, const char *text, uint64_t min, uint64_t max,
                      const char *what, uint64_t *out, char *why);
 
-/* `host:port` or `[v6]:port`; port 0 only where `allow_zero` (a listener that takes a free one). */
-bool tkt_value_address(const char *name, const char *text, bool allow_zero, char *why);
-
-/* 1..128 bytes of UTF-8 without space, CR, LF. */
-bool tkt_value_key(const char *name, const char *text, char *why);
+/* `host:port` or `[v6]:port`, as the library takes it. Keys and counts of keys are left to the
+ * library too: its calls check them before anything is sent and say what is wrong. */
+bool tkt_value_address(const char *name, const char *text, char *why);
 
 /* Writes `ns` the way tkt_value_duration reads it ("2.5s", "500ms"). Returns `out`. */
 enum { TKT_VALUE_TEXT_SIZE = 32 };

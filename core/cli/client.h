@@ -1,0 +1,53 @@
+/* What the client commands share: where the server is, who we are, and a broker whose waits end on
+ * a signal too.
+ *
+ * The broker runs in CALLER mode, so the process has one thread: the commands poll its descriptor
+ * beside a signalfd, no signal is lost between a look and a sleep, and `run` may fork. */
+#ifndef TKT_CLI_CLIENT_H
+#define TKT_CLI_CLIENT_H
+
+#include <argp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <ticketing.h>
+
+enum { TKT_CLIENT_ADDRESSES_MAX = 6 };
+
+struct tkt_client_options {
+  const char *addresses[TKT_CLIENT_ADDRESSES_MAX];
+  size_t address_count;   /* 0: $TICKETING_ADDR, else 127.0.0.1:5225 */
+  const char *token_file; /* NULL: $TICKETING_CLIENT_TOKEN, else none */
+};
+
+/* --addr and --token-file, as a child of a command's argp; its input is the options. */
+extern const struct argp tkt_client_argp;
+
+struct tkt_client {
+  const char *program; /* "ticketing acquire": what sentences begin with */
+  ticketing_broker *broker;
+  int signal_fd;
+  sigset_t mask_before; /* for a child */
+};
+
+/* Blocks the signals that end a program (and SIGCHLD), and opens the broker. An exit status; where
+ * it is not OK the reason was printed and nothing is open. Does not wait for a server. */
+int tkt_client_open(struct tkt_client *client, const char *program,
+                    const struct tkt_client_options *options);
+
+/* Drives the broker until `op` ends, or until a signal comes: its number, 0 where the op ended.
+ * SIGCHLD is passed over. */
+int tkt_client_await(struct tkt_client *client, ticketing_op *op);
+
+/* One signal that has come, 0 if none (SIGCHLD is passed over). *from_terminal_out (or NULL): the
+ * kernel sent it for a terminal, to the whole process group. */
+int tkt_client_next_signal(struct tkt_client *client, bool *from_terminal_out);
+
+/* Closes the broker (it may dispatch up to 5 s for releases under way) and frees it. */
+void tkt_client_close(struct tkt_client *client);
+
+/* Prints how an op or a call failed, as one sentence in the command's name, and returns the exit
+ * status for it. */
+int tkt_client_failed(const struct tkt_client *client, int result, const char *message);
+int tkt_client_op_failed(const struct tkt_client *client, const ticketing_op *op);
+
+#endif
