@@ -1,0 +1,237 @@
+#include "drive/turn.h"
+
+#include "drive/futex.h"
+#include "drive/link.h"
+#include "drive/queue.h"
+#include "net/clock.h"
+
+#include <limits.h>
+
+/* Publishes how an op ended and puts it on the list of this turn, which takes over the driver's
+ * reference. */
+static void end_op(struct tkt_op *op, int status, struct tkt_ended *ended) {
+  op->in_engine = false;
+  tkt_list_remove(&op->live);
+  op->next = NULL;
+  if (ended->last)
+    ended->last->next = op;
+  else
+    ended->first = op;
+  ended->last = op;
+  ended->count++;
+  atomic_store_explicit(&op->status, status, memory_order_release);
+}
+
+/* Takes the ticket of a granted acquire for whoever will want it. */
+static int take_early(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  struct tkt_ticket *ticket = NULL;
+  int status = tkt_client_take(broker->client, &op->call, now, &ticket);
+  if (status != TKT_OK) return status;
+  op->lent.ticket = ticket;
+  op->lent.valid_until = tkt_ticket_valid_until(ticket);
+  atomic_store_explicit(&op->lent.holds, 1, memory_order_relaxed);
+  tkt_op_ref(op); /* the ticket's, until the drop */
+  atomic_store_explicit(&op->lent.state, TKT_TAKE_READY, memory_order_release);
+  return TKT_OK;
+}
+
+static void note_release(struct tkt_op *op, int status) {
+  if (op->ticket_of && (status == TKT_OK || status == TKT_NOT_CURRENT))
+    atomic_store(&op->ticket_of->lent.released, status);
+}
+
+/* True where any call had ended. */
+static bool collect(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
+  bool any = false;
+  struct tkt_call *call;
+  while ((call = tkt_client_next_done(broker->client))) {
+    any = true;
+    if (call == &broker->background_close) continue;
+    struct tkt_op *op = TKT_CONTAINER(call, struct tkt_op, call);
+    int status = call->outcome;
+    if (op->kind == TKT_OP_ACQUIRE && status == TKT_OK) status = take_early(broker, op, now);
+    note_release(op, status);
+    end_op(op, status, ended);
+  }
+  return any;
+}
+
+/* --- commands ------------------------------------------------------------------------------------
+ */
+
+static size_t keys_of(const struct tkt_op *op, struct tkt_span *keys) {
+  const uint8_t *at = op->keys;
+  for (size_t i = 0; i < op->key_count; i++) {
+    keys[i] = tkt_span(at + 1, *at);
+    at += 1 + *at;
+  }
+  return op->key_count;
+}
+
+static void start_acquire(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  struct tkt_acquire_plan plan;
+  plan.key_count = (uint8_t)keys_of(op, plan.keys);
+  plan.wait_s = op->wait_s;
+  plan.lease_s = op->lease_s;
+  plan.budget_ns = op->budget_ns;
+  tkt_client_acquire(broker->client, &op->call, &plan, now);
+}
+
+static void start_release(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  if (op->ticket_of) {
+    struct tkt_lent *lent = &op->ticket_of->lent;
+    tkt_client_release(broker->client, &op->call, lent->ticket, now);
+    tkt_lent_put_locked(lent, now);
+  } else {
+    struct tkt_span keys[TKT_KEY_SET_MAX];
+    size_t count = keys_of(op, keys);
+    tkt_client_release_exact(broker->client, &op->call, keys, count, op->token, now);
+  }
+}
+
+/* A dead broker answers by itself: what was settled stays so, a close is done, the rest is closed.
+ */
+static void start_dead(struct tkt_op *op, struct tkt_ended *ended, int64_t now) {
+  int status = op->kind == TKT_OP_CLOSE ? TKT_OK : TKT_CLOSED;
+  op->call.kind = (enum tkt_call_kind)op->kind;
+  if (op->ticket_of) {
+    int before = atomic_load(&op->ticket_of->lent.released);
+    if (before != TKT_PENDING) status = before;
+    tkt_lent_put_locked(&op->ticket_of->lent, now);
+  }
+  op->call.outcome = (enum tkt_outcome)status;
+  end_op(op, status, ended);
+}
+
+static void start(struct tkt_broker *broker, struct tkt_op *op, struct tkt_ended *ended,
+                  int64_t now) {
+  if (atomic_load(&broker->dead)) {
+    start_dead(op, ended, now);
+    return;
+  }
+  op->in_engine = true;
+  tkt_list_append(&broker->live, &op->live);
+  switch (op->kind) {
+  case TKT_OP_ACQUIRE:
+    start_acquire(broker, op, now);
+    break;
+  case TKT_OP_RELEASE:
+    start_release(broker, op, now);
+    break;
+  case TKT_OP_WAIT_READY:
+    tkt_client_wait_ready(broker->client, &op->call, op->timeout_ns, now);
+    break;
+  case TKT_OP_CLOSE:
+    tkt_client_close(broker->client, &op->call, now);
+    break;
+  }
+}
+
+/* The handle was freed while the op was pending, as far as its owner saw. */
+static void forget(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  if (op->in_engine) {
+    op->in_engine = false;
+    tkt_list_remove(&op->live);
+    tkt_client_forget(broker->client, &op->call, now);
+    tkt_op_unref(op);
+  } else if (tkt_lent_claim(&op->lent, TKT_TAKE_CANCELLED)) {
+    tkt_lent_put_locked(&op->lent, now);
+  }
+}
+
+static void cancel(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  if (op->in_engine)
+    tkt_client_cancel(broker->client, &op->call, now);
+  else if (tkt_lent_claim(&op->lent, TKT_TAKE_CANCELLED))
+    tkt_lent_put_locked(&op->lent, now);
+}
+
+static void carry_out(struct tkt_broker *broker, struct tkt_op *op, unsigned commands,
+                      struct tkt_ended *ended, int64_t now) {
+  if (commands & TKT_COMMAND_START) start(broker, op, ended, now);
+  if (commands & TKT_COMMAND_CANCEL) cancel(broker, op, now);
+  if (commands & TKT_COMMAND_FORGET) forget(broker, op, now);
+  if (commands & TKT_COMMAND_DROP) tkt_lent_drop_locked(&op->lent, now);
+  tkt_op_unref(op); /* the inbox's */
+}
+
+static void close_in_background(struct tkt_broker *broker, int64_t now) {
+  if (atomic_load(&broker->dead)) return;
+  tkt_client_close(broker->client, &broker->background_close, now);
+}
+
+static void drain(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
+  if (tkt_inbox_empty(&broker->inbox)) return;
+  struct tkt_inbox_node *node = tkt_inbox_take_all(&broker->inbox);
+  while (node) {
+    struct tkt_inbox_node *next = node->next;
+    unsigned commands = tkt_inbox_commands(node);
+    if (node == &broker->node)
+      close_in_background(broker, now);
+    else
+      carry_out(broker, TKT_CONTAINER(node, struct tkt_op, node), commands, ended, now);
+    node = next;
+  }
+}
+
+/* --- the turn
+ * ------------------------------------------------------------------------------------- */
+
+static bool serve(struct tkt_broker *broker, int64_t now) {
+  bool any = false;
+  struct tkt_session *session;
+  while ((session = tkt_client_next_dirty(broker->client))) {
+    any = true;
+    tkt_link_serve(broker, session, now);
+  }
+  return any;
+}
+
+void tkt_turn_die(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
+  atomic_store(&broker->dead, true);
+  tkt_links_abandon(broker);
+  struct tkt_list *node;
+  while ((node = tkt_list_first(&broker->live))) {
+    struct tkt_op *op = TKT_CONTAINER(node, struct tkt_op, live);
+    bool sent = op->call.detail.attempts > 0;
+    tkt_client_forget(broker->client, &op->call, now);
+    int status = op->kind == TKT_OP_CLOSE ? TKT_OK : sent ? TKT_INDETERMINATE : TKT_CLOSED;
+    op->call.outcome = (enum tkt_outcome)status;
+    end_op(op, status, ended);
+  }
+  /* The I/O thread sees it and ends; a dispatcher returns. */
+  tkt_poller_wake(&broker->poller);
+}
+
+void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, int count,
+              bool polled, struct tkt_ended *ended) {
+  int64_t now = tkt_clock_now();
+  if (!atomic_load(&broker->dead))
+    for (int i = 0; i < count; i++)
+      tkt_link_event(broker, events[i].source, events[i].events, now);
+  drain(broker, ended, now);
+  if (atomic_load(&broker->dead)) return;
+  if (polled) tkt_client_tick(broker->client, now);
+  while (serve(broker, now) | collect(broker, ended, now)) {
+  }
+  if (polled) tkt_links_bury(broker);
+  if (tkt_client_finished(broker->client))
+    tkt_turn_die(broker, ended, now);
+  else
+    tkt_poller_arm(&broker->poller, tkt_client_next_deadline(broker->client));
+}
+
+void tkt_deliver(struct tkt_broker *broker, struct tkt_ended *ended) {
+  if (ended->count == 0) return;
+  atomic_store_explicit(&broker->crowd, ended->count, memory_order_relaxed);
+  for (struct tkt_op *op = ended->first; op;)
+    op = op->queue ? tkt_queue_deliver(op->queue, op) : op->next;
+  for (struct tkt_op *op = ended->first, *next; op; op = next) {
+    next = op->next;
+    if (atomic_fetch_or(&op->word, TKT_WORD_ENDED) & TKT_WORD_WAITING)
+      tkt_futex_wake(&op->word, INT_MAX);
+    tkt_op_unref(op);
+  }
+  ended->first = ended->last = NULL;
+  ended->count = 0;
+}
