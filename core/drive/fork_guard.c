@@ -30,7 +30,7 @@ int tkt_fork_guard_init(struct tkt_fork_guard *guard) {
 }
 
 void tkt_fork_guard_release(struct tkt_fork_guard *guard) {
-  if (guard->mark) munmap((void *)guard->mark, page_size());
+  if (guard->mark) munmap((void *)(uintptr_t)guard->mark, page_size());
   guard->mark = NULL;
 }
 

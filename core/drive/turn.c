@@ -212,8 +212,11 @@ void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, in
   drain(broker, ended, now);
   if (atomic_load(&broker->dead)) return;
   if (polled) tkt_client_tick(broker->client, now);
-  while (serve(broker, now) | collect(broker, ended, now)) {
-  }
+  bool more;
+  do {
+    more = serve(broker, now);
+    more = collect(broker, ended, now) || more;
+  } while (more);
   if (polled) tkt_links_bury(broker);
   if (tkt_client_finished(broker->client))
     tkt_turn_die(broker, ended, now);
