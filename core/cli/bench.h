@@ -1,7 +1,7 @@
 /* `ticketing bench`: what its files share.
  *
- * bench.c reads the options, starts the private server and runs the workloads asked for; a workload
- * fills one tkt_bench_result; bench_report.c shows it. */
+ * bench_options.c reads the command line, bench.c starts the private server and runs the workloads
+ * asked for; a workload fills one tkt_bench_result; bench_report.c shows it. */
 #ifndef TKT_CLI_BENCH_H
 #define TKT_CLI_BENCH_H
 
@@ -30,6 +30,7 @@ enum {
 
 struct tkt_bench_plan {
   const char *address;
+  const char *token; /* NULL: none */
   uint32_t tasks;
   uint32_t keys;
   uint64_t cycles;

@@ -11,6 +11,8 @@ int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result
   ticketing_broker *broker = NULL;
   int rc = ticketing_options_new(&options);
   if (rc == TICKETING_OK) rc = ticketing_options_add_address(options, plan->address);
+  if (rc == TICKETING_OK && plan->token)
+    rc = ticketing_options_set_token(options, plan->token, strlen(plan->token));
   if (rc == TICKETING_OK) rc = ticketing_options_set_io_mode(options, plan->io_mode);
   /* All tasks may have a request under way; the default of the library covers the usual run. */
   if (rc == TICKETING_OK && plan->tasks > 1024)

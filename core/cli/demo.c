@@ -1,14 +1,15 @@
 /* `ticketing demo`: options, the scratch folder and the private server around the show. */
 #include "cli/commands.h"
 #include "cli/demo_show.h"
+#include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/scratch.h"
 #include "cli/status.h"
+#include "cli/streams.h"
 #include "cli/values.h"
 
-#include <getopt.h>
+#include <argp.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
   WORKERS_DEFAULT = 4,
@@ -20,15 +21,7 @@ enum {
   DATABASE_SIZE = TKT_SCRATCH_SIZE + 32,
 };
 
-enum option_id {
-  OPT_WORKERS = 256,
-  OPT_SECONDS,
-  OPT_ACCOUNTS,
-  OPT_TRANSFERS,
-  OPT_NO_LOCKS,
-  OPT_KEEP,
-  OPT_HELP
-};
+enum key { KEY_WORKERS = 256, KEY_SECONDS, KEY_ACCOUNTS, KEY_TRANSFERS, KEY_NO_LOCKS, KEY_KEEP };
 
 struct demo {
   const char *name;
@@ -37,96 +30,83 @@ struct demo {
   bool keep;
 };
 
-static const char help[] =
-    "usage: ticketing demo [OPTION...]\n"
-    "\n"
-    "Starts a private lock server and several worker processes that move money between accounts "
-    "in\n"
-    "an SQLite file. A worker reads two balances, thinks for a moment and writes the new ones:\n"
-    "without a lock, two that overlap lose an update. One worker is killed between reading and\n"
-    "writing; the others get its locks when its lease ends; its write, made late, is refused by\n"
-    "fencing. At the end the database is read afresh to prove that no money and no order was "
-    "lost.\n"
-    "\n"
-    "Each account has a lock of its own, and a transfer takes its two locks in the order of the\n"
-    "account numbers, so that workers never wait for each other in a circle. (One lock for the "
-    "pair\n"
-    "would not protect: the pairs 1-2 and 2-3 share an account.) The fence is kept per account: "
-    "in\n"
-    "one transaction a write is refused unless its token is above the highest one the account has\n"
-    "seen, the token is stored, the balances are written; only then are the locks released.\n"
-    "\n"
-    "  --workers N     worker processes (4; from 2 to 64)\n"
-    "  --accounts N    accounts (8; from 2 to 1000); fewer mean more waiting\n"
-    "  --seconds N     how long (8); never shorter than the killed worker's lease needs to end\n"
-    "  --transfers N   stop after N transfers if that comes first\n"
-    "  --no-locks      the same work without locks and fencing: see the money go wrong\n"
-    "  --keep          keep the folder with the accounts and the server's log, and say where it "
-    "is\n"
-    "  --help          this text\n";
+static const struct argp_option options[] = {
+    {"workers", KEY_WORKERS, "N", 0, "Worker processes (4; from 2 to 64)", 0},
+    {"accounts", KEY_ACCOUNTS, "N", 0, "Accounts (8; from 2 to 1000); fewer mean more waiting", 0},
+    {"seconds", KEY_SECONDS, "N", 0,
+     "How long (8); longer where the killed worker's lease has not ended by then", 0},
+    {"transfers", KEY_TRANSFERS, "N", 0, "Stop after N transfers if that comes first", 0},
+    {"no-locks", KEY_NO_LOCKS, NULL, 0,
+     "The same work without locks and fencing: see the money go wrong", 1},
+    {"keep", KEY_KEEP, NULL, 0,
+     "Keep the folder with the accounts and the server's log, and say where it is", 1},
+    {0}};
 
-static void print_help(void) {
-  static const int statuses[] = {TKT_EXIT_FAILED, TKT_EXIT_USAGE, TKT_EXIT_NO_SERVER,
-                                 TKT_EXIT_SYSTEM, -1};
-  char text[2048];
-  printf("%s\nExit status (1: the proof did not hold, as --no-locks should have it; 128 and the\n"
-         "signal's number after Ctrl-C):\n%s",
-         help, tkt_exit_help(statuses, text, sizeof text));
-}
-
-static bool read_option(struct demo *demo, int option, const char *value, char *why) {
-  switch (option) {
-  case OPT_WORKERS:
-    return tkt_value_count("--workers", value, 2, TKT_DEMO_WORKERS_MAX, "workers", &demo->workers,
-                           why);
-  case OPT_SECONDS:
-    return tkt_value_count("--seconds", value, 1, SECONDS_MAX, "seconds", &demo->seconds, why);
-  case OPT_ACCOUNTS:
-    return tkt_value_count("--accounts", value, 2, ACCOUNTS_MAX, "accounts", &demo->accounts, why);
-  case OPT_TRANSFERS:
-    return tkt_value_count("--transfers", value, 1, TRANSFERS_MAX, "transfers", &demo->transfers,
-                           why);
-  case OPT_NO_LOCKS:
-    demo->locks = false;
-    return true;
-  default:
-    demo->keep = true;
-    return true;
-  }
-}
-
-/* -1: go on; else the exit status. */
-static int read_command_line(struct demo *demo, int argc, char **argv) {
-  static const struct option options[] = {{"workers", required_argument, NULL, OPT_WORKERS},
-                                          {"seconds", required_argument, NULL, OPT_SECONDS},
-                                          {"accounts", required_argument, NULL, OPT_ACCOUNTS},
-                                          {"transfers", required_argument, NULL, OPT_TRANSFERS},
-                                          {"no-locks", no_argument, NULL, OPT_NO_LOCKS},
-                                          {"keep", no_argument, NULL, OPT_KEEP},
-                                          {"help", no_argument, NULL, OPT_HELP},
-                                          {NULL, 0, NULL, 0}};
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct demo *demo = state->input;
   char why[TKT_VALUE_WHY_SIZE];
-  optind = 1;
-  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    if (option == OPT_HELP) {
-      print_help();
-      return TKT_EXIT_OK;
-    }
-    if (option == '?') {
-      fprintf(stderr, "Try '%s --help'.\n", demo->name);
-      return TKT_EXIT_USAGE;
-    }
-    if (!read_option(demo, option, optarg, why)) {
-      fprintf(stderr, "%s: %s\nTry '%s --help'.\n", demo->name, why, demo->name);
-      return TKT_EXIT_USAGE;
-    }
+  bool good = true;
+  switch (key) {
+  case KEY_WORKERS:
+    good =
+        tkt_value_count("--workers", arg, 2, TKT_DEMO_WORKERS_MAX, "workers", &demo->workers, why);
+    break;
+  case KEY_ACCOUNTS:
+    good = tkt_value_count("--accounts", arg, 2, ACCOUNTS_MAX, "accounts", &demo->accounts, why);
+    break;
+  case KEY_SECONDS:
+    good = tkt_value_count("--seconds", arg, 1, SECONDS_MAX, "seconds", &demo->seconds, why);
+    break;
+  case KEY_TRANSFERS:
+    good =
+        tkt_value_count("--transfers", arg, 1, TRANSFERS_MAX, "transfers", &demo->transfers, why);
+    break;
+  case KEY_NO_LOCKS:
+    demo->locks = false;
+    break;
+  case KEY_KEEP:
+    demo->keep = true;
+    break;
+  default:
+    return ARGP_ERR_UNKNOWN;
   }
-  if (optind == argc) return -1;
-  char quoted[TKT_VALUE_QUOTE_SIZE];
-  fprintf(stderr, "%s: takes no argument beside options, but got %s\nTry '%s --help'.\n",
-          demo->name, tkt_value_quote(argv[optind], quoted), demo->name);
-  return TKT_EXIT_USAGE;
+  if (!good) argp_error(state, "%s", why);
+  return 0;
 }
+
+static char *help(int key, const char *text, void *input) {
+  static const int statuses[] = {TKT_EXIT_FAILED,
+                                 TKT_EXIT_USAGE,
+                                 TKT_EXIT_NO_SERVER,
+                                 TKT_EXIT_SYSTEM,
+                                 TKT_EXIT_OUTPUT,
+                                 TKT_EXIT_SIGNAL,
+                                 -1};
+  (void)input;
+  return tkt_help_filter(
+      key, text,
+      "Each account has a lock of its own, and a transfer takes its two locks in the order of the "
+      "account numbers, so that workers never wait for each other in a circle. (One lock for the "
+      "pair would not protect: the pairs 1-2 and 2-3 share an account.) The fence is kept per "
+      "account: in one transaction a write is refused unless its token is above the highest one "
+      "the "
+      "account has seen, the token is stored, the balances are written; only then are the locks "
+      "released.\n",
+      statuses);
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc =
+        "Start a private lock server and several worker processes that move money between "
+        "accounts in an SQLite file. A worker reads two balances, thinks for a moment and writes "
+        "the new ones: without a lock, two that overlap lose an update. One worker is killed "
+        "between reading and writing; the others get its locks when its lease ends; its write, "
+        "made late, is refused by fencing. At the end the database is read afresh to prove that "
+        "no money and no order was lost; the exit status is 1 if the proof does not hold.",
+    .help_filter = help,
+};
 
 static int status_of(enum tkt_demo_verdict verdict) {
   switch (verdict) {
@@ -154,6 +134,8 @@ static void conclude(const struct demo *demo, struct tkt_demo_view *view, int st
                       "That is what locks are for: try it again without --no-locks.");
   } else if (status == TKT_EXIT_FAILED) {
     tkt_demo_view_say(view, TKT_DEMO_BAD, "The proof did not hold.");
+  } else if (status > TKT_EXIT_SIGNAL) {
+    tkt_demo_view_say(view, TKT_DEMO_PLAIN, "Interrupted; workers and server are stopped.");
   }
 }
 
@@ -201,8 +183,7 @@ int tkt_cli_demo(int argc, char **argv) {
                       .accounts = ACCOUNTS_DEFAULT,
                       .seconds = SECONDS_DEFAULT,
                       .locks = true};
-  int status = read_command_line(&demo, argc, argv);
-  if (status >= 0) return status;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &demo) != 0) return TKT_EXIT_SYSTEM;
   tkt_interrupt_catch();
   struct tkt_scratch scratch;
   char why[TKT_VALUE_WHY_SIZE];
@@ -210,15 +191,11 @@ int tkt_cli_demo(int argc, char **argv) {
     fprintf(stderr, "%s: %s\n", demo.name, why);
     return TKT_EXIT_SYSTEM;
   }
-  status = show_in(&demo, &scratch);
+  int status = show_in(&demo, &scratch);
   if (demo.keep) {
     printf("The accounts and their journal are in %s/accounts.db\n", scratch.path);
   } else {
     tkt_scratch_remove(&scratch);
   }
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "%s: standard output cannot be written\n", demo.name);
-    return TKT_EXIT_OUTPUT;
-  }
-  return status;
+  return tkt_streams_flush(demo.name) ? status : TKT_EXIT_OUTPUT;
 }

@@ -37,8 +37,27 @@ static void sleep_ms(long ms) {
   nanosleep(&t, NULL);
 }
 
+/* A copy of our environment without what would make it another server: settings of ours, and what
+ * a service manager gave to us alone. The strings stay those of `environ`. NULL: out of memory. */
+static char **server_environment(void) {
+  static const char *const left_out[] = {"TICKETING_", "LISTEN_",
+                                         "NOTIFY_SOCKET=", "STATE_DIRECTORY="};
+  size_t count = 0, kept = 0;
+  while (environ[count])
+    count++;
+  char **copy = calloc(count + 1, sizeof *copy);
+  for (size_t i = 0; copy && i < count; i++) {
+    bool keep = true;
+    for (size_t j = 0; j < sizeof left_out / sizeof *left_out; j++)
+      if (strncmp(environ[i], left_out[j], strlen(left_out[j])) == 0) keep = false;
+    if (keep) copy[kept++] = environ[i];
+  }
+  return copy;
+}
+
 /* The child's half; never returns. Only async-signal-safe calls: the parent may have threads. */
-static void become_server(const char *data, const char *log, int cpu, int ready_fd, pid_t parent) {
+static void become_server(const char *data, const char *log, int cpu, int ready_fd, pid_t parent,
+                          char **environment) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(EXEC_FAILED);
@@ -74,7 +93,7 @@ static void become_server(const char *data, const char *log, int cpu, int ready_
                              (char[]){"--data"},
                              (char *)(uintptr_t)data,
                              NULL};
-  execv("/proc/self/exe", arguments);
+  execve("/proc/self/exe", arguments, environment);
   static const char sentence[] = "cannot run /proc/self/exe\n";
   ssize_t ignored = write(STDERR_FILENO, sentence, sizeof sentence - 1);
   (void)ignored;
@@ -142,10 +161,12 @@ bool tkt_private_server_start(struct tkt_private_server *server, const char *fol
     snprintf(why, TKT_VALUE_WHY_SIZE, "cannot make a pipe to the server: %s", strerror(errno));
     return false;
   }
+  char **environment = server_environment();
   pid_t parent = getpid();
-  pid_t pid = fork();
-  if (pid == 0) become_server(data, log, cpu, ready[1], parent);
+  pid_t pid = environment ? fork() : -1;
+  if (pid == 0) become_server(data, log, cpu, ready[1], parent, environment);
   close(ready[1]);
+  free(environment);
   if (pid < 0) {
     snprintf(why, TKT_VALUE_WHY_SIZE, "cannot start the server process: %s", strerror(errno));
     close(ready[0]);
