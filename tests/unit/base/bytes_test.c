@@ -1,20 +1,11 @@
 #include "base/bytes.h"
 #include "base/random.h"
+#include "unit/no_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
-
-/* Sanitizers end the program at an impossible allocation unless told that NULL is an answer. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) {
-  return "allocator_may_return_null=1";
-}
 
 static void spans_compare_bytewise_and_prefix_first(void **state) {
   (void)state;

@@ -1,3 +1,4 @@
+#include "unit/no_memory.h"
 #include "unit/wire/record.h"
 #include "wire/parser.h"
 
@@ -6,16 +7,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-/* Sanitizers end the program at an impossible allocation unless told that NULL is an answer. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) {
-  return "allocator_may_return_null=1";
-}
 
 /* A run of bytes and the messages in it. */
 struct stream {
