@@ -11,7 +11,8 @@ enum tkt_address_fault {
   TKT_ADDRESS_OK = 0,
   TKT_ADDRESS_NO_PORT,  /* nothing behind a last colon, or no colon */
   TKT_ADDRESS_BAD_PORT, /* not a decimal number in 1..65535 (0..65535 where zero is allowed) */
-  TKT_ADDRESS_BAD_HOST, /* empty, too long, unbalanced brackets, a bare v6 address, odd characters */
+  TKT_ADDRESS_BAD_HOST, /* empty, too long, unbalanced brackets, a bare v6 address, odd characters
+                         */
 };
 
 struct tkt_address {

@@ -22,7 +22,9 @@ static inline struct tkt_span tkt_span(const void *data, size_t len) {
   return s;
 }
 
-static inline struct tkt_span tkt_span_str(const char *text) { return tkt_span(text, strlen(text)); }
+static inline struct tkt_span tkt_span_str(const char *text) {
+  return tkt_span(text, strlen(text));
+}
 
 static inline bool tkt_span_equal(struct tkt_span a, struct tkt_span b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
@@ -60,18 +62,22 @@ struct tkt_buf {
   size_t cap;
 };
 
-static inline size_t tkt_buf_len(const struct tkt_buf *b) { return b->end - b->start; }
+static inline size_t tkt_buf_len(const struct tkt_buf *b) {
+  return b->end - b->start;
+}
 
 static inline struct tkt_span tkt_buf_span(const struct tkt_buf *b) {
   return tkt_span(b->data ? b->data + b->start : NULL, b->end - b->start);
 }
 
-/* Room for `n` (not 0) more bytes at the end, or NULL: out of memory, or the content would pass `bound`
- * bytes. Write there, then commit. Earlier spans of this buffer are no longer valid. */
+/* Room for `n` (not 0) more bytes at the end, or NULL: out of memory, or the content would pass
+ * `bound` bytes. Write there, then commit. Earlier spans of this buffer are no longer valid. */
 uint8_t *tkt_buf_reserve(struct tkt_buf *b, size_t n, size_t bound);
 
 /* Makes `n` reserved and written bytes part of the content. */
-static inline void tkt_buf_commit(struct tkt_buf *b, size_t n) { b->end += n; }
+static inline void tkt_buf_commit(struct tkt_buf *b, size_t n) {
+  b->end += n;
+}
 
 /* Drops `n` bytes (at most the content) from the front. */
 static inline void tkt_buf_consume(struct tkt_buf *b, size_t n) {

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-static inline uint64_t rotl(uint64_t x, int b) { return x << b | x >> (64 - b); }
+static inline uint64_t rotl(uint64_t x, int b) {
+  return x << b | x >> (64 - b);
+}
 
 struct state {
   uint64_t v0, v1, v2, v3;
@@ -36,7 +38,8 @@ uint64_t tkt_hash_bytes(const struct tkt_hash_secret *secret, const void *data, 
     s.v0 ^= m;
   }
   uint64_t last = (uint64_t)len << 56;
-  for (size_t i = 0; i < left; i++) last |= (uint64_t)p[i] << (8 * i);
+  for (size_t i = 0; i < left; i++)
+    last |= (uint64_t)p[i] << (8 * i);
   s.v3 ^= last;
   round_once(&s);
   s.v0 ^= last;

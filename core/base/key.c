@@ -42,7 +42,8 @@ size_t tkt_key_set_normalize(struct tkt_span *keys, size_t count) {
   for (size_t i = 1; i < count; i++) { /* insertion sort: a set has at most 16 keys */
     struct tkt_span key = keys[i];
     size_t j = i;
-    for (; j > 0 && tkt_span_compare(keys[j - 1], key) > 0; j--) keys[j] = keys[j - 1];
+    for (; j > 0 && tkt_span_compare(keys[j - 1], key) > 0; j--)
+      keys[j] = keys[j - 1];
     keys[j] = key;
   }
   size_t kept = 0;

@@ -21,10 +21,14 @@ static inline void tkt_list_init(struct tkt_list *head) {
   head->next = head;
 }
 
-static inline bool tkt_list_empty(const struct tkt_list *head) { return head->next == head; }
+static inline bool tkt_list_empty(const struct tkt_list *head) {
+  return head->next == head;
+}
 
 /* True while `node` (initialised) stands in some list. */
-static inline bool tkt_list_linked(const struct tkt_list *node) { return node->next != node; }
+static inline bool tkt_list_linked(const struct tkt_list *node) {
+  return node->next != node;
+}
 
 /* Puts `node` right before `at`; with `at` the head this appends. */
 static inline void tkt_list_insert_before(struct tkt_list *at, struct tkt_list *node) {

@@ -46,7 +46,9 @@ void tkt_pool_give(struct tkt_pool *pool, void *object) {
   free(object);
 }
 
-void tkt_pool_release(struct tkt_pool *pool) { pool->used = 0; }
+void tkt_pool_release(struct tkt_pool *pool) {
+  pool->used = 0;
+}
 
 #else
 

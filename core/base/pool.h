@@ -1,8 +1,8 @@
 /* Pool of equal objects: after warm-up, taking and giving back touches no allocator.
  *
  * Memory grows in chunks up to `limit` objects and stays until the pool is freed. Under
- * AddressSanitizer and TKT_POOL_PLAIN each object is a plain allocation, so that use after give-back
- * is seen. Not thread-safe: each engine owns its pools. */
+ * AddressSanitizer and TKT_POOL_PLAIN each object is a plain allocation, so that use after
+ * give-back is seen. Not thread-safe: each engine owns its pools. */
 #ifndef TKT_BASE_POOL_H
 #define TKT_BASE_POOL_H
 

@@ -1,5 +1,6 @@
 /* Deterministic generator (xoshiro256**) seeded from outside: engines draw owners and jitter here,
- * so a simulated run repeats exactly from its seed. Not for secrets: nonces come from the system. */
+ * so a simulated run repeats exactly from its seed. Not for secrets: nonces come from the system.
+ */
 #ifndef TKT_BASE_RANDOM_H
 #define TKT_BASE_RANDOM_H
 

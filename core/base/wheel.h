@@ -13,7 +13,7 @@ enum { TKT_WHEEL_SLOTS = 1 << TKT_WHEEL_BITS };
 
 struct tkt_timer {
   struct tkt_list node;
-  uint64_t kind : 6; /* the owner's own numbering */
+  uint64_t kind : 6;  /* the owner's own numbering */
   uint64_t tick : 58; /* due */
 };
 
@@ -42,7 +42,8 @@ void tkt_wheel_set(struct tkt_wheel *wheel, struct tkt_timer *timer, int64_t due
 void tkt_wheel_cancel(struct tkt_wheel *wheel, struct tkt_timer *timer);
 
 /* An instant (ns) at which it is worth calling pop again: never later than the earliest due timer,
- * possibly earlier (a slot of a coarse level has to be sorted out first). TKT_NEVER: nothing armed. */
+ * possibly earlier (a slot of a coarse level has to be sorted out first). TKT_NEVER: nothing armed.
+ */
 int64_t tkt_wheel_next(const struct tkt_wheel *wheel);
 
 /* Disarms and returns one timer that is due at `now`, NULL when none is left. */
