@@ -10,6 +10,7 @@
 #include "base/wheel.h"
 #include "client/outcome.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tkt_ticket;
@@ -29,7 +30,8 @@ struct tkt_call_detail {
   int64_t queued_ns;    /* acquire: from the sending of the request to the outcome */
   int64_t remaining_ns; /* InsufficientLease: what was left of the lease */
   uint64_t limit;       /* ClientCapacity: the bound that was reached */
-  uint32_t attempts;    /* requests sent; a release with more than one may see its own echo as N (R2) */
+  uint32_t
+      attempts; /* requests sent; a release with more than one may see its own echo as N (R2) */
 };
 
 struct tkt_call {
@@ -38,6 +40,7 @@ struct tkt_call {
   struct tkt_ticket *ticket; /* acquire: granted and not taken yet; release: the ticket, or NULL */
   struct tkt_call_detail detail;
   const char *reason; /* static text that narrows the outcome down, or NULL */
+  bool given_back;    /* acquire: granted, then cancelled before it was taken; the outcome stays */
 
   /* The engine's. */
   struct tkt_list node;   /* done list, or the calls that wait for the same thing */

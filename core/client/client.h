@@ -28,8 +28,8 @@ enum {
   TKT_IN_FLIGHT_DEFAULT = 1024, /* B6 */
   TKT_IN_FLIGHT_MAX = 16384,
   TKT_UNSENT_DEFAULT = 65536,
-  TKT_TOMBSTONES_MAX = 1024, /* a session (S5) */
-  TKT_CHUNK = 16384,         /* most bytes encoded ahead of the kernel, per session */
+  TKT_TOMBSTONES_MAX = 1024,     /* a session (S5) */
+  TKT_CHUNK = 16384,             /* most bytes encoded ahead of the kernel, per session */
   TKT_READ_BEFORE_CLOSE = 65536, /* most bytes the driver reads from an ending session (S4) */
 };
 
@@ -81,8 +81,8 @@ void tkt_client_release_exact(struct tkt_client *client, struct tkt_call *call,
                               const struct tkt_span *keys, size_t key_count, uint64_t token,
                               int64_t now);
 
-/* Ends as TKT_OK once a session is usable, TKT_TIMEOUT after `timeout_ns`, TKT_AUTH early when every
- * address refused (B1), TKT_CLOSED. */
+/* Ends as TKT_OK once a session is usable, TKT_TIMEOUT after `timeout_ns`, TKT_AUTH early when
+ * every address refused (B1), TKT_CLOSED. */
 void tkt_client_wait_ready(struct tkt_client *client, struct tkt_call *call, int64_t timeout_ns,
                            int64_t now);
 
@@ -90,8 +90,8 @@ void tkt_client_wait_ready(struct tkt_client *client, struct tkt_call *call, int
 void tkt_client_close(struct tkt_client *client, struct tkt_call *call, int64_t now);
 
 /* Cancels: an acquire as S3 says (a granted, untaken one is released); a wait for readiness ends as
- * TKT_CANCELLED; a release or close ends as TKT_CANCELLED for this caller and itself goes on. A call
- * that has ended, other than a granted untaken acquire, stays as it is. */
+ * TKT_CANCELLED; a release or close ends as TKT_CANCELLED for this caller and itself goes on. A
+ * call that has ended, other than a granted untaken acquire, stays as it is. */
 void tkt_client_cancel(struct tkt_client *client, struct tkt_call *call, int64_t now);
 
 /* The caller's half goes away: cancels what is pending, releases an untaken grant, and leaves no
@@ -116,7 +116,8 @@ void tkt_client_detach(struct tkt_client *client, struct tkt_ticket *ticket);
 /* Ends the loan: one bounded background release, unless detached or released (R3). */
 void tkt_client_drop(struct tkt_client *client, struct tkt_ticket *ticket, int64_t now);
 
-/* --- sessions, as the driver sees them --------------------------------------------------------- */
+/* --- sessions, as the driver sees them ---------------------------------------------------------
+ */
 
 /* What the driver keeps with a session (its stream); NULL at first. */
 void tkt_session_set_stream(struct tkt_session *session, void *stream);
@@ -130,17 +131,17 @@ const char *tkt_session_address_text(const struct tkt_session *session);
 struct tkt_session *tkt_client_next_dirty(struct tkt_client *client);
 
 enum tkt_session_want {
-  TKT_WANT_CONNECT = 1, /* open a stream to its address; once */
-  TKT_WANT_WRITE = 2,   /* tkt_session_output has bytes */
-  TKT_WANT_SHUT = 4,    /* shut the write side (after WRITE, if both), once */
-  TKT_WANT_CLOSE = 8,   /* close the stream and call tkt_session_closed; nothing else after */
+  TKT_WANT_CONNECT = 1,    /* open a stream to its address; once */
+  TKT_WANT_WRITE = 2,      /* tkt_session_output has bytes */
+  TKT_WANT_SHUT = 4,       /* shut the write side (after WRITE, if both), once */
+  TKT_WANT_CLOSE = 8,      /* close the stream and call tkt_session_closed; nothing else after */
   TKT_WANT_LAST_READ = 16, /* with CLOSE: hand in what is readable at once first (S4), at most
                               TKT_READ_BEFORE_CLOSE bytes */
 };
 unsigned tkt_session_wants(const struct tkt_session *session);
 
-/* Bytes to hand to the kernel, encoded now and at most TKT_CHUNK ahead; `now` becomes the sent_at of
- * requests not offered before (G1). Valid until the next call on this session. */
+/* Bytes to hand to the kernel, encoded now and at most TKT_CHUNK ahead; `now` becomes the sent_at
+ * of requests not offered before (G1). Valid until the next call on this session. */
 struct tkt_span tkt_session_output(struct tkt_session *session, int64_t now);
 
 /* The first `n` bytes of the output may have left the process (S1): for a socket, what send took,
@@ -166,7 +167,8 @@ void tkt_session_failed(struct tkt_session *session, const char *reason, int64_t
 /* The driver closed the stream as wanted; the session is gone. */
 void tkt_session_closed(struct tkt_session *session, int64_t now);
 
-/* --- time and observation ----------------------------------------------------------------------- */
+/* --- time and observation -----------------------------------------------------------------------
+ */
 
 /* Fires what is due at `now`. */
 void tkt_client_tick(struct tkt_client *client, int64_t now);

@@ -1,0 +1,54 @@
+/* The leader hint, and which session the next request goes to (B2). The hint is an index into the
+ * configured addresses, so nothing a server says can lead anywhere else (M10). */
+#include "client/engine.h"
+
+static bool address_usable(const struct tkt_client *c, unsigned address) {
+  for (unsigned i = 0; i < c->place_count; i++) {
+    const struct tkt_session *s = c->places[i].session;
+    if (s && c->places[i].address == address && s->state == TKT_SESSION_USABLE) return true;
+  }
+  return false;
+}
+
+bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len) {
+  struct tkt_client *c = s->client;
+  int named = -1;
+  for (unsigned i = 0; i < c->address_count; i++)
+    if (tkt_span_equal(tkt_span_str(c->addresses[i].text), tkt_span(text, len))) named = (int)i;
+  bool names_other = named != s->address;
+  bool changed = names_other != s->names_other || (named >= 0 && named != c->hint);
+  s->names_other = names_other;
+  if (named >= 0)
+    c->hint = (int8_t)named;
+  else
+    tkt_count(c, TKT_COUNT_FOREIGN_LEADER);
+  return changed;
+}
+
+void tkt_hint_lost(struct tkt_client *c, unsigned address) {
+  if (c->hint == (int)address && !address_usable(c, address)) c->hint = -1;
+}
+
+void tkt_hint_no_leader(struct tkt_session *s) {
+  if (s->client->hint == (int)s->address || s->requested) s->client->hint = -1;
+}
+
+struct tkt_session *tkt_hint_pick(struct tkt_client *c, const struct tkt_ticket *ticket,
+                                  bool *passed_out) {
+  bool follow = c->hint >= 0 && address_usable(c, (unsigned)c->hint);
+  if (passed_out) *passed_out = false;
+  for (unsigned i = 0; i < c->place_count; i++) {
+    unsigned index = (c->turn + i) % c->place_count;
+    struct tkt_session *s = c->places[index].session;
+    if (!s || s->state != TKT_SESSION_USABLE) continue;
+    if (follow ? s->address != (unsigned)c->hint : c->hint >= 0 && s->names_other) continue;
+    if (ticket && tkt_release_on(ticket, s)) {
+      *passed_out = true;
+      continue;
+    }
+    if (s->stalled || tkt_output_blocked(s)) continue;
+    c->turn = (uint8_t)((index + 1) % c->place_count);
+    return s;
+  }
+  return NULL;
+}
