@@ -1,10 +1,11 @@
 /* The ceiling, client side: an event loop with one send per session per turn, tasks that acquire,
  * wait, release, wait.
  *
- *   raw_client PORT SESSIONS TASKS KEYS CYCLES
+ *   raw_client DIALECT PORT SESSIONS TASKS KEYS CYCLES
  *
+ * DIALECT is plain (for raw_server) or wire2 (for a real server without client tokens).
  * Task t uses key t % KEYS over session t % SESSIONS. Prints one line of JSON. */
-#include "raw_frames.h"
+#include "raw_dialect.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,6 +29,7 @@ struct session {
 };
 
 struct plan {
+  const struct raw_dialect *dialect;
   uint16_t port;
   uint32_t sessions;
   uint32_t tasks;
@@ -55,29 +57,49 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void request(struct run *run, uint8_t op, uint32_t task) {
+static struct session *session_with_room(struct run *run, uint32_t task) {
   struct session *s = &run->sessions[task % run->plan.sessions];
-  uint32_t size = raw_request_size(op);
-  if (s->out + size > sizeof s->request) fail("request buffer");
-  raw_write(s->request + s->out, size, op, task, task % run->plan.keys);
-  s->out += size;
+  if (s->out + RAW_FRAME_MAX > sizeof s->request) fail("request buffer");
+  return s;
 }
 
 static void begin(struct run *run, uint32_t task) {
   if (run->begun == run->plan.cycles) return;
   run->begun++;
   run->started_at[task] = now_ns();
-  request(run, 'A', task);
+  struct session *s = session_with_room(run, task);
+  s->out += run->plan.dialect->acquire(s->request + s->out, task, task % run->plan.keys);
 }
 
-static void apply(struct run *run, const uint8_t *frame) {
-  uint32_t task = raw_task(frame);
-  if (frame[0] == 'A') {
-    request(run, 'R', task);
-    return;
-  }
+static void on_granted(struct run *run, uint32_t task) {
+  struct session *s = session_with_room(run, task);
+  s->out += run->plan.dialect->release(s->request + s->out, task, task % run->plan.keys);
+}
+
+static void on_released(struct run *run, uint32_t task) {
   run->samples[run->ended++] = (uint32_t)(now_ns() - run->started_at[task]);
   begin(run, task);
+}
+
+/* Applies one reply; false where none is complete. */
+static bool take_reply(struct run *run, struct session *s, uint32_t *used) {
+  uint32_t task = 0, size = 0;
+  switch (run->plan.dialect->parse(s->in + *used, s->have - *used, &task, &size)) {
+  case RAW_MORE:
+    return false;
+  case RAW_IS_WRONG:
+    exit(1);
+  case RAW_IS_NOTHING:
+    break;
+  case RAW_IS_GRANTED:
+    on_granted(run, task % run->plan.tasks);
+    break;
+  case RAW_IS_RELEASED:
+    on_released(run, task % run->plan.tasks);
+    break;
+  }
+  *used += size;
+  return true;
 }
 
 static void take_input(struct run *run, struct session *s) {
@@ -86,11 +108,8 @@ static void take_input(struct run *run, struct session *s) {
   if (got <= 0) fail("recv");
   s->have += (uint32_t)got;
   uint32_t used = 0;
-  while (used < s->have && s->have - used >= raw_reply_size(s->in[used])) {
-    const uint8_t *frame = s->in + used;
-    used += raw_reply_size(frame[0]);
-    apply(run, frame);
-  }
+  while (take_reply(run, s, &used))
+    ;
   s->have -= used;
   memmove(s->in, s->in + used, s->have);
 }
@@ -108,14 +127,16 @@ static void flush(struct run *run) {
   }
 }
 
-static void connect_session(struct session *s, uint16_t port, int epoll) {
-  struct sockaddr_in address = {
-      .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+static void connect_session(struct session *s, const struct plan *plan, int epoll) {
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons(plan->port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   s->fd = socket(AF_INET, SOCK_STREAM, 0);
   if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
     fail("connect");
   int on = 1;
   setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (plan->dialect->greet(s->fd) != 0) fail("greeting");
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = s};
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, s->fd, &event) != 0) fail("epoll_ctl");
 }
@@ -146,15 +167,17 @@ static void report(struct run *run, int64_t elapsed) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6) {
-    fprintf(stderr, "usage: raw_client PORT SESSIONS TASKS KEYS CYCLES\n");
+  bool plain = argc > 1 && strcmp(argv[1], raw_dialect_plain.name) == 0;
+  if (argc != 7 || (!plain && strcmp(argv[1], raw_dialect_wire2.name) != 0)) {
+    fprintf(stderr, "usage: raw_client plain|wire2 PORT SESSIONS TASKS KEYS CYCLES\n");
     return 64;
   }
-  struct run run = {.plan = {.port = (uint16_t)number(argv[1], 1, 65535),
-                             .sessions = number(argv[2], 1, RAW_SESSIONS_MAX),
-                             .tasks = number(argv[3], 1, RAW_TASKS_MAX),
-                             .keys = number(argv[4], 1, RAW_KEYS_MAX),
-                             .cycles = number(argv[5], 1, CYCLES_MAX)}};
+  struct run run = {.plan = {.dialect = plain ? &raw_dialect_plain : &raw_dialect_wire2,
+                             .port = (uint16_t)number(argv[2], 1, 65535),
+                             .sessions = number(argv[3], 1, RAW_SESSIONS_MAX),
+                             .tasks = number(argv[4], 1, RAW_TASKS_MAX),
+                             .keys = number(argv[5], 1, RAW_KEYS_MAX),
+                             .cycles = number(argv[6], 1, CYCLES_MAX)}};
   run.sessions = calloc(run.plan.sessions, sizeof *run.sessions);
   run.started_at = calloc(run.plan.tasks, sizeof *run.started_at);
   run.samples = malloc(run.plan.cycles * sizeof *run.samples);
@@ -162,7 +185,7 @@ int main(int argc, char **argv) {
   int epoll = epoll_create1(0);
   if (epoll < 0) fail("epoll_create1");
   for (uint32_t i = 0; i < run.plan.sessions; i++)
-    connect_session(&run.sessions[i], run.plan.port, epoll);
+    connect_session(&run.sessions[i], &run.plan, epoll);
 
   int64_t start = now_ns();
   for (uint32_t task = 0; task < run.plan.tasks; task++)

@@ -2,8 +2,9 @@
 """Compares `ticketing bench cycle` with a raw epoll exchange of equal frames.
 
 Both do the same thing over two loopback connections: 64 tasks on 32 keys acquire, wait, release,
-wait. The raw programs know no rule at all, so they are the ceiling of this machine. Runs alternate,
-raw then ours, because machines drift; only ratios within one pair are worth comparing.
+wait. The raw programs know no rule at all, so they are the ceiling of this machine; a third run, raw
+client against our server, tells the costs of server and client apart. Runs alternate because
+machines drift; only ratios within one round are worth comparing.
 
   tests/bench/run.py                      table on standard output
   tests/bench/run.py --json report.json   and a report for programs ("-": standard output)
@@ -17,6 +18,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 SESSIONS = 2  # what the library holds with one address
 RUN_LIMIT_S = 300
@@ -34,7 +36,22 @@ def pinned(cpu):
     return lambda: os.sched_setaffinity(0, {cpu})
 
 
+def raw_client(build, args, dialect, port, cpu):
+    client = subprocess.run(
+        [build / "tests/bench/raw_client", dialect, port, str(SESSIONS)]
+        + [str(n) for n in (args.tasks, args.keys, args.cycles)],
+        capture_output=True,
+        text=True,
+        timeout=RUN_LIMIT_S,
+        preexec_fn=pinned(cpu),
+    )
+    if client.returncode:
+        fail(f"raw_client ended with {client.returncode}: {client.stderr.strip()}")
+    return json.loads(client.stdout)
+
+
 def run_raw(build, args, server_cpu, client_cpu):
+    """Raw client, raw server: the ceiling."""
     server = subprocess.Popen(
         [build / "tests/bench/raw_server"],
         stdin=subprocess.PIPE,
@@ -46,24 +63,41 @@ def run_raw(build, args, server_cpu, client_cpu):
         port = server.stdout.readline().strip()
         if not port:
             fail("raw_server did not start")
-        client = subprocess.run(
-            [build / "tests/bench/raw_client", port, str(SESSIONS)]
-            + [str(n) for n in (args.tasks, args.keys, args.cycles)],
-            capture_output=True,
-            text=True,
-            timeout=RUN_LIMIT_S,
-            preexec_fn=pinned(client_cpu),
-        )
+        return raw_client(build, args, "plain", port, client_cpu)
     finally:
         server.stdin.close()  # that ends it
         server.wait()
         server.stdout.close()
-    if client.returncode:
-        fail(f"raw_client ended with {client.returncode}: {client.stderr.strip()}")
-    return json.loads(client.stdout)
+
+
+def run_server(build, args, server_cpu, client_cpu):
+    """Raw client that speaks the line protocol, our server: what the server costs."""
+    with tempfile.TemporaryDirectory(prefix="ticketing-bench-") as folder:
+        with open(pathlib.Path(folder) / "server.log", "w", encoding="utf-8") as log:
+            server = subprocess.Popen(
+                [build / "ticketing", "serve", "--listen", "127.0.0.1:0", "--durability", "memory"]
+                + ["--ready-fd", "1", "--data", pathlib.Path(folder) / "data"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=pinned(server_cpu),
+            )
+        try:
+            line = server.stdout.readline()
+            if not line:
+                fail("ticketing serve did not start: "
+                     + (pathlib.Path(folder) / "server.log").read_text(encoding="utf-8"))
+            address = json.loads(line)["listeners"][0]["address"]
+            return raw_client(build, args, "wire2", address.rpartition(":")[2], client_cpu)
+        finally:
+            server.terminate()
+            server.wait()
+            server.stdout.close()
 
 
 def run_ours(build, args, server_cpu, client_cpu):
+    """Our client, our server."""
     done = subprocess.run(
         [build / "ticketing", "bench", "cycle", "--json", "--io", args.io]
         + ["--tasks", str(args.tasks), "--keys", str(args.keys), "--cycles", str(args.cycles)]
@@ -86,48 +120,56 @@ def run_ours(build, args, server_cpu, client_cpu):
 
 
 def measure(build, args, server_cpu, client_cpu):
-    """`args.pairs` pairs, and one before them that is thrown away."""
-    pairs = []
+    """`args.pairs` rounds of all three, and one before them that is thrown away."""
+    rounds = []
     for i in range(args.pairs + 1):
-        pair = {
+        one = {
             "raw": run_raw(build, args, server_cpu, client_cpu),
+            "server": run_server(build, args, server_cpu, client_cpu),
             "ours": run_ours(build, args, server_cpu, client_cpu),
         }
-        pair["ratio"] = pair["ours"]["cycles_per_second"] / pair["raw"]["cycles_per_second"]
+        for side in ("server", "ours"):
+            one[f"{side}_ratio"] = one[side]["cycles_per_second"] / one["raw"]["cycles_per_second"]
         if i:
-            pairs.append(pair)
-    return pairs
+            rounds.append(one)
+    return rounds
 
 
-def median(pairs, side, field):
-    return statistics.median(pair[side][field] for pair in pairs)
+def median(rounds, side, field):
+    return statistics.median(one[side][field] for one in rounds)
 
 
-def summary(name, cpus, pairs):
-    ratios = [pair["ratio"] for pair in pairs]
-    return {
-        "placement": name,
-        "server_cpu": cpus[0],
-        "client_cpu": cpus[1],
-        "raw_cycles_per_second": median(pairs, "raw", "cycles_per_second"),
-        "our_cycles_per_second": median(pairs, "ours", "cycles_per_second"),
-        "raw_p50_ns": median(pairs, "raw", "p50_ns"),
-        "our_p50_ns": median(pairs, "ours", "p50_ns"),
-        "ratio_median": statistics.median(ratios),
-        "ratio_least": min(ratios),
-        "ratio_most": max(ratios),
-        "pairs": pairs,
-    }
+def summary(name, cpus, rounds):
+    result = {"placement": name, "server_cpu": cpus[0], "client_cpu": cpus[1]}
+    for side in ("raw", "server", "ours"):
+        result[side] = {field: median(rounds, side, field)
+                        for field in ("cycles_per_second", "p50_ns", "p99_ns")}
+    for side in ("server", "ours"):
+        ratios = [one[f"{side}_ratio"] for one in rounds]
+        result[side]["ratio"] = {"median": statistics.median(ratios),
+                                 "least": min(ratios), "most": max(ratios)}
+    result["rounds"] = rounds
+    return result
+
+
+NAMES = {
+    "raw": "raw client, raw server",
+    "server": "raw client, our server",
+    "ours": "our client, our server",
+}
 
 
 def print_table(summaries, stream):
-    print(f"{'placement':<12}{'raw/s':>12}{'ours/s':>12}{'ratio':>8}{'(least..most)':>16}"
-          f"{'raw p50':>12}{'our p50':>12}", file=stream)
     for s in summaries:
-        spread = f"({s['ratio_least']:.2f}..{s['ratio_most']:.2f})"
-        print(f"{s['placement']:<12}{s['raw_cycles_per_second']:>12,.0f}"
-              f"{s['our_cycles_per_second']:>12,.0f}{s['ratio_median']:>8.2f}{spread:>16}"
-              f"{s['raw_p50_ns'] / 1e3:>9.1f} us{s['our_p50_ns'] / 1e3:>9.1f} us", file=stream)
+        print(f"{s['placement']:<26}{'cycles/s':>12}{'of raw':>9}{'(least..most)':>16}"
+              f"{'p50':>12}{'p99':>12}", file=stream)
+        for side, name in NAMES.items():
+            row = s[side]
+            ratio = row.get("ratio", {"median": 1.0, "least": 1.0, "most": 1.0})
+            spread = f"({ratio['least']:.2f}..{ratio['most']:.2f})" if side != "raw" else ""
+            print(f"  {name:<24}{row['cycles_per_second']:>12,.0f}{ratio['median']:>9.2f}"
+                  f"{spread:>16}{row['p50_ns'] / 1e3:>9.1f} us{row['p99_ns'] / 1e3:>9.1f} us",
+                  file=stream)
 
 
 def read_arguments():
@@ -136,7 +178,7 @@ def read_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=root / "build",
                         help="build folder, release, with TICKETING_BUILD_TESTS=ON (build)")
-    parser.add_argument("--pairs", type=int, default=7, help="pairs a placement (7; at least 5)")
+    parser.add_argument("--pairs", type=int, default=7, help="rounds a placement (7; at least 5)")
     parser.add_argument("--tasks", type=int, default=64)
     parser.add_argument("--keys", type=int, default=32)
     parser.add_argument("--cycles", type=int, default=40000)
@@ -177,8 +219,8 @@ def main():
             sys.stdout.write(text)
         else:
             pathlib.Path(args.json).write_text(text, encoding="utf-8")
-    if args.require and summaries[0]["ratio_median"] < args.require:
-        print(f"run.py: {summaries[0]['ratio_median']:.2f} of raw on split CPUs, "
+    if args.require and summaries[0]["ours"]["ratio"]["median"] < args.require:
+        print(f"run.py: {summaries[0]['ours']['ratio']['median']:.2f} of raw on split CPUs, "
               f"{args.require} required", file=sys.stderr)
         return 1
     return 0
