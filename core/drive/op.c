@@ -170,8 +170,9 @@ size_t tkt_op_message(const struct tkt_op *op, char *out, size_t size) {
   }
   struct tkt_call call = op->call;
   call.outcome = (enum tkt_outcome)status;
-  if (atomic_load(&op->lent.state) == TKT_TAKE_LATE)
-    call.detail.remaining_ns = atomic_load(&op->lent.late_remaining_ns);
+  int state = atomic_load(&op->lent.state);
+  if (state == TKT_TAKE_LATE) call.detail.remaining_ns = atomic_load(&op->lent.late_remaining_ns);
+  call.given_back = state == TKT_TAKE_CANCELLED;
   return tkt_call_explain(&call, out, size);
 }
 

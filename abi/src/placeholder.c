@@ -1,1 +1,0 @@
-typedef int tkt_placeholder;
