@@ -145,7 +145,7 @@ void tkt_grant_renew(struct tkt_server *server, struct tkt_grant *grant, struct 
       waiter->staged = true;
       grant->changes++;
     } else {
-      if (fresh) tkt_waiter_free(server, fresh);
+      if (fresh) tkt_waiter_discard(server, fresh);
       refuse_renewal(server, grant, peer, &server->stats.busy_memory);
       return;
     }
@@ -204,7 +204,7 @@ void tkt_grant_lapse(struct tkt_server *server, struct tkt_grant *grant) {
 
 void tkt_grant_forget(struct tkt_server *server, struct tkt_waiter *waiter) {
   struct tkt_grant *grant = waiter->grant;
-  tkt_waiter_free(server, waiter);
+  tkt_waiter_discard(server, waiter);
   grant->replies--;
   if (grant->state == TKT_GRANT_VOID) {
     tkt_grant_settle_void(server, grant);

@@ -86,7 +86,7 @@ static void acquire_anew(struct tkt_server *server, struct tkt_peer *peer,
       return;
     blame = &server->stats.busy_memory;
   }
-  if (waiter) tkt_waiter_free(server, waiter);
+  if (waiter) tkt_waiter_discard(server, waiter);
   for (size_t i = 0; i < count; i++)
     tkt_lock_look(server, locks[i]);
   refuse(server, peer, msg, kind, blame);

@@ -44,7 +44,7 @@ static void drop_grants(struct tkt_table_node *node, void *context) {
   struct tkt_lock *lock = TKT_CONTAINER(node, struct tkt_lock, node);
   while (lock->holds) {
     struct tkt_grant *grant = lock->holds;
-    if (grant->waiter) tkt_waiter_free(server, grant->waiter);
+    if (grant->waiter) tkt_waiter_discard(server, grant->waiter);
     if (grant->removal == TKT_REMOVAL_NONE) tkt_wheel_cancel(&server->wheel, &grant->lease);
     for (size_t i = 0; i < grant->key_count; i++)
       tkt_lock_vacate(grant->holds[i].lock, grant);

@@ -57,7 +57,7 @@ void tkt_waiter_enlist(struct tkt_waiter *waiter, struct tkt_peer *peer,
   if (state == TKT_WAITER_ANSWERED) tkt_list_append(&peer->answered, &waiter->of_peer);
 }
 
-void tkt_waiter_free(struct tkt_server *server, struct tkt_waiter *waiter) {
+void tkt_waiter_discard(struct tkt_server *server, struct tkt_waiter *waiter) {
   tkt_waiter_enlist(waiter, NULL, TKT_WAITER_NEW);
   tkt_pool_give(pool_for(server, waiter->key_count), waiter);
 }
@@ -122,7 +122,7 @@ static void grant_queued(struct tkt_server *server, struct tkt_waiter *waiter) {
   server->stats.busy_memory++;
   tkt_say_waiter(server, waiter, TKT_MSG_BUSY);
   tkt_waiter_leave(server, waiter);
-  tkt_waiter_free(server, waiter);
+  tkt_waiter_discard(server, waiter);
 }
 
 void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
@@ -148,7 +148,7 @@ void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter) {
   server->stats.timeouts++;
   tkt_say_waiter(server, waiter, TKT_MSG_TIMED_OUT);
   tkt_waiter_leave(server, waiter);
-  tkt_waiter_free(server, waiter);
+  tkt_waiter_discard(server, waiter);
 }
 
 void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell) {
@@ -159,7 +159,7 @@ void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, b
   } else {
     tkt_grant_undo(server, waiter);
   }
-  tkt_waiter_free(server, waiter);
+  tkt_waiter_discard(server, waiter);
 }
 
 void tkt_waiters_advance(struct tkt_server *server) {

@@ -10,7 +10,7 @@ void tkt_waiters_free(struct tkt_server *server);
 /* A NEW waiter of this session, in none of its lists. NULL: out of memory. */
 struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *peer, uint64_t id,
                                   uint8_t lease_s, size_t key_count);
-void tkt_waiter_free(struct tkt_server *server, struct tkt_waiter *waiter);
+void tkt_waiter_discard(struct tkt_server *server, struct tkt_waiter *waiter);
 
 /* Moves the waiter to the state's list of its session, and to `peer` where that is another one.
  * Keeps the sessions' counts of requests. */
