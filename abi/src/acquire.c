@@ -26,7 +26,7 @@ int ticketing_acquire_start(ticketing_broker *handle, const ticketing_acquire_pa
   char why[TKT_REFUSAL_SIZE] = "";
   rc = tkt_acquire_check(&args, &plan, why);
   if (rc != TICKETING_OK) {
-    tkt_say(message, why);
+    tkt_put_message(message, why);
     return rc;
   }
   struct tkt_op *op;

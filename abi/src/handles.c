@@ -5,7 +5,7 @@
 /* Larger than any parameter struct will ever be: a size above it is no size. */
 enum { PARAMS_SIZE_MAX = 4096 };
 
-void tkt_say(char *message, const char *text) {
+void tkt_put_message(char *message, const char *text) {
   if (!message) return;
   size_t len = strlen(text);
   if (len >= TICKETING_MESSAGE_SIZE) len = TICKETING_MESSAGE_SIZE - 1;
@@ -14,12 +14,12 @@ void tkt_say(char *message, const char *text) {
 }
 
 int tkt_refuse(char *message, int code) {
-  tkt_say(message, ticketing_error_text(code));
+  tkt_put_message(message, ticketing_error_text(code));
   return code;
 }
 
 int tkt_invalid(char *message, const char *text) {
-  tkt_say(message, text);
+  tkt_put_message(message, text);
   return TICKETING_E_INVALID_ARGUMENT;
 }
 
@@ -61,7 +61,7 @@ int tkt_params_read(void *params, size_t known, size_t oldest, const void *given
   const unsigned char *bytes = given;
   for (size_t i = known; i < size; i++)
     if (bytes[i] != 0) {
-      tkt_say(message, "params uses a field this version of the library does not know; upgrade the "
+      tkt_put_message(message, "params uses a field this version of the library does not know; upgrade the "
                        "library or leave the field zero");
       return TICKETING_E_UNSUPPORTED;
     }

@@ -41,7 +41,7 @@ static inline int tkt_check_lent(const struct tkt_lent *lent) {
 }
 
 /* Puts `text` into a caller's message buffer of TICKETING_MESSAGE_SIZE bytes; NULL is fine. */
-void tkt_say(char *message, const char *text);
+void tkt_put_message(char *message, const char *text);
 
 /* The same with the table's text of `code`; returns `code`. */
 int tkt_refuse(char *message, int code);

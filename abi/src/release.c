@@ -30,7 +30,7 @@ int ticketing_release_start(ticketing_broker *handle, const ticketing_key *keys,
   char why[TKT_REFUSAL_SIZE] = "";
   rc = tkt_release_check(tkt_spans(keys, key_count, given), key_count, token, sorted, &count, why);
   if (rc != TICKETING_OK) {
-    tkt_say(message, why);
+    tkt_put_message(message, why);
     return rc;
   }
   struct tkt_op *op;

@@ -76,12 +76,12 @@ int tkt_cli_acquire(int argc, char **argv) {
     return TKT_EXIT_OUTPUT;
   }
   struct tkt_client client;
-  int status = tkt_client_open(&client, argv[0], &request.client);
+  int status = tkt_cli_open(&client, argv[0], &request.client);
   if (status != TKT_EXIT_OK) return status;
   ticketing_ticket *ticket;
   status = tkt_lock_obtain(&client, &request, &ticket);
   if (status == TKT_EXIT_OK) status = hand_out(&client, ticket);
   ticketing_ticket_free(ticket);
-  tkt_client_close(&client);
+  tkt_cli_close(&client);
   return status;
 }

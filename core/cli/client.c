@@ -113,7 +113,7 @@ static bool open_signals(struct tkt_client *client) {
   return client->signal_fd >= 0;
 }
 
-int tkt_client_open(struct tkt_client *client, const char *program,
+int tkt_cli_open(struct tkt_client *client, const char *program,
                     const struct tkt_client_options *from) {
   memset(client, 0, sizeof *client);
   client->program = program;
@@ -125,14 +125,14 @@ int tkt_client_open(struct tkt_client *client, const char *program,
   if (status == TKT_EXIT_OK) {
     ticketing_options_set_io_mode(o, TICKETING_IO_CALLER);
     int rc = open_signals(client) ? ticketing_broker_open(o, &client->broker) : TICKETING_E_SYSTEM;
-    if (rc != TICKETING_OK) status = tkt_client_failed(client, rc, ticketing_error_text(rc));
+    if (rc != TICKETING_OK) status = tkt_cli_failed(client, rc, ticketing_error_text(rc));
   }
   ticketing_options_free(o);
-  if (status != TKT_EXIT_OK) tkt_client_close(client);
+  if (status != TKT_EXIT_OK) tkt_cli_close(client);
   return status;
 }
 
-void tkt_client_close(struct tkt_client *client) {
+void tkt_cli_close(struct tkt_client *client) {
   if (client->broker) {
     ticketing_broker_close(client->broker);
     ticketing_broker_free(client->broker);
@@ -145,7 +145,7 @@ void tkt_client_close(struct tkt_client *client) {
 /* --- waiting ------------------------------------------------------------------------------------
  */
 
-int tkt_client_next_signal(struct tkt_client *client, bool *from_terminal_out) {
+int tkt_cli_next_signal(struct tkt_client *client, bool *from_terminal_out) {
   struct signalfd_siginfo info;
   while (read(client->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
@@ -155,25 +155,25 @@ int tkt_client_next_signal(struct tkt_client *client, bool *from_terminal_out) {
   return 0;
 }
 
-int tkt_client_await(struct tkt_client *client, ticketing_op *op) {
+int tkt_cli_await(struct tkt_client *client, ticketing_op *op) {
   struct pollfd fds[] = {{.fd = ticketing_broker_fd(client->broker), .events = POLLIN},
                          {.fd = client->signal_fd, .events = POLLIN}};
   for (;;) {
     if (ticketing_broker_dispatch(client->broker, 0) < 0) return 0;
     if (ticketing_op_status(op) != TICKETING_PENDING) return 0;
     if (poll(fds, 2, -1) < 0 && errno != EINTR) return 0;
-    int number = fds[1].revents ? tkt_client_next_signal(client, NULL) : 0;
+    int number = fds[1].revents ? tkt_cli_next_signal(client, NULL) : 0;
     if (number) return number;
   }
 }
 
-int tkt_client_failed(const struct tkt_client *client, int result, const char *message) {
+int tkt_cli_failed(const struct tkt_client *client, int result, const char *message) {
   fprintf(stderr, "%s: %s\n", client->program, *message ? message : ticketing_error_text(result));
   return tkt_exit_of(result);
 }
 
-int tkt_client_op_failed(const struct tkt_client *client, const ticketing_op *op) {
+int tkt_cli_op_failed(const struct tkt_client *client, const ticketing_op *op) {
   char message[TICKETING_MESSAGE_SIZE];
   ticketing_op_message(op, message, sizeof message);
-  return tkt_client_failed(client, ticketing_op_status(op), message);
+  return tkt_cli_failed(client, ticketing_op_status(op), message);
 }

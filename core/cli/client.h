@@ -31,23 +31,23 @@ struct tkt_client {
 
 /* Blocks the signals that end a program (and SIGCHLD), and opens the broker. An exit status; where
  * it is not OK the reason was printed and nothing is open. Does not wait for a server. */
-int tkt_client_open(struct tkt_client *client, const char *program,
+int tkt_cli_open(struct tkt_client *client, const char *program,
                     const struct tkt_client_options *options);
 
 /* Drives the broker until `op` ends, or until a signal comes: its number, 0 where the op ended.
  * SIGCHLD is passed over. */
-int tkt_client_await(struct tkt_client *client, ticketing_op *op);
+int tkt_cli_await(struct tkt_client *client, ticketing_op *op);
 
 /* One signal that has come, 0 if none (SIGCHLD is passed over). *from_terminal_out (or NULL): the
  * kernel sent it for a terminal, to the whole process group. */
-int tkt_client_next_signal(struct tkt_client *client, bool *from_terminal_out);
+int tkt_cli_next_signal(struct tkt_client *client, bool *from_terminal_out);
 
 /* Closes the broker (it may dispatch up to 5 s for releases under way) and frees it. */
-void tkt_client_close(struct tkt_client *client);
+void tkt_cli_close(struct tkt_client *client);
 
 /* Prints how an op or a call failed, as one sentence in the command's name, and returns the exit
  * status for it. */
-int tkt_client_failed(const struct tkt_client *client, int result, const char *message);
-int tkt_client_op_failed(const struct tkt_client *client, const ticketing_op *op);
+int tkt_cli_failed(const struct tkt_client *client, int result, const char *message);
+int tkt_cli_op_failed(const struct tkt_client *client, const ticketing_op *op);
 
 #endif

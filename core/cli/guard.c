@@ -43,7 +43,7 @@ static int keep_deadline(struct watch *watch) {
 static void pass_signals_on(const struct watch *watch) {
   bool from_terminal;
   int number;
-  while ((number = tkt_client_next_signal(watch->guard->client, &from_terminal)))
+  while ((number = tkt_cli_next_signal(watch->guard->client, &from_terminal)))
     if (!from_terminal) tkt_child_signal(watch->guard->child, number);
 }
 

@@ -5,25 +5,14 @@
 #include <argp.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 char *tkt_help_filter(int key, const char *text, const char *notes, const int *statuses) {
   char *same = (char *)(uintptr_t)text; /* argp's own type for "not mine to change" */
   if (key != ARGP_KEY_HELP_POST_DOC) return same;
+  char lines[TKT_EXIT_HELP_SIZE];
   char *whole = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&whole, &size);
-  if (!out) return same;
-  fprintf(out, "%s\nExit status:\n  %3d  %s\n", notes, TKT_EXIT_OK, tkt_exit_text(TKT_EXIT_OK));
-  for (; *statuses >= 0; statuses++) {
-    if (*statuses == TKT_EXIT_SIGNAL)
-      fprintf(out, "128+n  %s\n", tkt_exit_text(*statuses));
-    else
-      fprintf(out, "  %3d  %s\n", *statuses, tkt_exit_text(*statuses));
-  }
-  if (fclose(out) != 0) {
-    free(whole);
+  if (asprintf(&whole, "%s\nExit status:\n%s", notes,
+               tkt_exit_help(statuses, lines, sizeof lines)) < 0)
     return same;
-  }
   return whole;
 }

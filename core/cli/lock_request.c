@@ -105,13 +105,13 @@ int tkt_lock_obtain(struct tkt_client *client, const struct tkt_lock_request *re
   ticketing_op *op = NULL;
   *ticket_out = NULL;
   int rc = ticketing_acquire_start(client->broker, &params, NULL, NULL, &op, message);
-  if (rc != TICKETING_OK) return tkt_client_failed(client, rc, message);
-  int number = tkt_client_await(client, op);
+  if (rc != TICKETING_OK) return tkt_cli_failed(client, rc, message);
+  int number = tkt_cli_await(client, op);
   int status = TKT_EXIT_OK;
   if (number)
     status = give_up(client, op, number);
   else if (ticketing_op_take_ticket(op, ticket_out) != TICKETING_OK)
-    status = tkt_client_op_failed(client, op);
+    status = tkt_cli_op_failed(client, op);
   ticketing_op_free(op);
   return status;
 }

@@ -67,7 +67,7 @@ static const struct argp argp = {
 };
 
 static int finish(struct tkt_client *client, ticketing_op *op, uint64_t token) {
-  int number = tkt_client_await(client, op);
+  int number = tkt_cli_await(client, op);
   if (number) {
     fprintf(stderr, "%s: ended by SIG%s before the server answered: the lock may still be held\n",
             client->program, sigabbrev_np(number));
@@ -75,7 +75,7 @@ static int finish(struct tkt_client *client, ticketing_op *op, uint64_t token) {
   }
   int status = ticketing_op_status(op);
   if (status == TICKETING_OK) return TKT_EXIT_OK;
-  if (status != TICKETING_NOT_CURRENT) return tkt_client_op_failed(client, op);
+  if (status != TICKETING_NOT_CURRENT) return tkt_cli_op_failed(client, op);
   fprintf(stderr,
           "%s: token %" PRIu64
           " holds nothing there (any more): it was released before, or its lease "
@@ -90,15 +90,15 @@ int tkt_cli_release(int argc, char **argv) {
   memset(&release, 0, sizeof release);
   if (argp_parse(&argp, argc, argv, 0, NULL, &release) != 0) return TKT_EXIT_SYSTEM;
   struct tkt_client client;
-  int status = tkt_client_open(&client, argv[0], &release.client);
+  int status = tkt_cli_open(&client, argv[0], &release.client);
   if (status != TKT_EXIT_OK) return status;
   char message[TICKETING_MESSAGE_SIZE] = "";
   ticketing_op *op = NULL;
   int rc = ticketing_release_start(client.broker, release.keys.keys, release.keys.key_count,
                                    release.token, NULL, NULL, &op, message);
   status = rc == TICKETING_OK ? finish(&client, op, release.token)
-                              : tkt_client_failed(&client, rc, message);
+                              : tkt_cli_failed(&client, rc, message);
   ticketing_op_free(op);
-  tkt_client_close(&client);
+  tkt_cli_close(&client);
   return status;
 }

@@ -105,7 +105,7 @@ static char *help(int key, const char *text, void *input) {
       "  ticketing run nightly-report -- ./report.sh\n"
       "  ticketing run --wait 0 backup -- rsync -a /data /mnt || echo somebody else does it\n"
       "  ticketing run --wait 60 --lease 120 --budget 30 db -- sh -c 'migrate $TICKETING_TOKEN'\n"
-      "\nExit status of the command, or:\n",
+      "\nThe exit status is the command's, or one of these:\n",
       statuses);
 }
 
@@ -207,7 +207,7 @@ static int give_back(struct tkt_client *client, ticketing_ticket *ticket, int st
   }
   /* Signals wait here: the release takes at most 5 s, and then this process ends anyway. */
   while (ticketing_op_status(op) == TICKETING_PENDING)
-    tkt_client_await(client, op);
+    tkt_cli_await(client, op);
   rc = ticketing_op_status(op);
   if (rc == TICKETING_NOT_CURRENT && ticketing_op_attempts(op) <= 1) {
     fprintf(stderr,
@@ -241,7 +241,7 @@ int tkt_cli_run(int argc, char **argv) {
   }
   if (argp_parse(&argp, split, argv, 0, NULL, &run) != 0) return TKT_EXIT_SYSTEM;
   struct tkt_client client;
-  int status = tkt_client_open(&client, argv[0], &run.lock.client);
+  int status = tkt_cli_open(&client, argv[0], &run.lock.client);
   if (status != TKT_EXIT_OK) return status;
   ticketing_ticket *ticket;
   status = tkt_lock_obtain(&client, &run.lock, &ticket);
@@ -250,6 +250,6 @@ int tkt_cli_run(int argc, char **argv) {
     status = give_back(&client, ticket, status);
   }
   ticketing_ticket_free(ticket);
-  tkt_client_close(&client);
+  tkt_cli_close(&client);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "cli/status.h"
 
+#include <stdio.h>
 #include <ticketing.h>
 
 int tkt_exit_of(int result) {
@@ -59,8 +60,20 @@ static const struct {
     {TKT_EXIT_SIGNAL, "ended by signal n"},
 };
 
-const char *tkt_exit_text(int status) {
+static const char *text_of(int status) {
   for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
     if (texts[i].status == status) return texts[i].text;
   return "";
+}
+
+static int write_line(int status, char *out, unsigned long room) {
+  if (status == TKT_EXIT_SIGNAL) return snprintf(out, room, "128+n  %s\n", text_of(status));
+  return snprintf(out, room, "  %3d  %s\n", status, text_of(status));
+}
+
+char *tkt_exit_help(const int *statuses, char *out, unsigned long size) {
+  unsigned long at = (unsigned long)write_line(TKT_EXIT_OK, out, size);
+  for (; *statuses >= 0 && at < size; statuses++)
+    at += (unsigned long)write_line(*statuses, out + at, size - at);
+  return out;
 }

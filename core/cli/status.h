@@ -29,7 +29,9 @@ enum tkt_exit {
 /* The status for a TICKETING_* result of the library. */
 int tkt_exit_of(int result);
 
-/* What a status means, one phrase for --help; "" for a number that is none. Static. */
-const char *tkt_exit_text(int status);
+/* Lines "  64  what it means" for --help: success first, then `statuses` (ended by -1). Written to
+ * `out`, cut at `size` bytes; returns `out`. */
+enum { TKT_EXIT_HELP_SIZE = 2048 };
+char *tkt_exit_help(const int *statuses, char *out, unsigned long size);
 
 #endif
