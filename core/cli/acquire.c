@@ -53,7 +53,7 @@ static const struct argp argp = {
 };
 
 /* The token is the only handle on the lock: if it cannot be given out, the lock is given back. */
-static int hand_out(struct tkt_client *client, ticketing_ticket *ticket) {
+static int hand_out(struct tkt_cli_client *client, ticketing_ticket *ticket) {
   printf("%" PRIu64 "\n", ticketing_ticket_token(ticket));
   if (tkt_streams_flush(client->program)) {
     ticketing_ticket_detach(ticket);
@@ -75,7 +75,7 @@ int tkt_cli_acquire(int argc, char **argv) {
     tkt_streams_flush(argv[0]);
     return TKT_EXIT_OUTPUT;
   }
-  struct tkt_client client;
+  struct tkt_cli_client client;
   int status = tkt_cli_open(&client, argv[0], &request.client);
   if (status != TKT_EXIT_OK) return status;
   ticketing_ticket *ticket;

@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
     {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct tkt_client_options *o = state->input;
+  struct tkt_cli_client_options *o = state->input;
   char why[TKT_VALUE_WHY_SIZE];
   switch (key) {
   case 'a':
@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-const struct argp tkt_client_argp = {.options = options, .parser = parse};
+const struct argp tkt_cli_client_argp = {.options = options, .parser = parse};
 
 /* --- life ---------------------------------------------------------------------------------------
  */
@@ -71,7 +71,7 @@ static int add_address(const char *program, ticketing_options *o, const char *na
 }
 
 static int add_addresses(const char *program, ticketing_options *o,
-                         const struct tkt_client_options *from) {
+                         const struct tkt_cli_client_options *from) {
   int status = TKT_EXIT_OK;
   for (size_t i = 0; i < from->address_count && status == TKT_EXIT_OK; i++)
     status = add_address(program, o, "--addr", from->addresses[i]);
@@ -87,7 +87,7 @@ static int add_addresses(const char *program, ticketing_options *o,
 }
 
 static int add_token(const char *program, ticketing_options *o,
-                     const struct tkt_client_options *from) {
+                     const struct tkt_cli_client_options *from) {
   struct tkt_tokens tokens;
   char why[TKT_VALUE_WHY_SIZE];
   bool read = from->token_file ? tkt_tokens_read_file(&tokens, program, from->token_file, why)
@@ -100,7 +100,7 @@ static int add_token(const char *program, ticketing_options *o,
   return status;
 }
 
-static bool open_signals(struct tkt_client *client) {
+static bool open_signals(struct tkt_cli_client *client) {
   const int watched[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
   sigset_t set;
   sigemptyset(&set);
@@ -113,8 +113,8 @@ static bool open_signals(struct tkt_client *client) {
   return client->signal_fd >= 0;
 }
 
-int tkt_cli_open(struct tkt_client *client, const char *program,
-                    const struct tkt_client_options *from) {
+int tkt_cli_open(struct tkt_cli_client *client, const char *program,
+                 const struct tkt_cli_client_options *from) {
   memset(client, 0, sizeof *client);
   client->program = program;
   client->signal_fd = -1;
@@ -132,7 +132,7 @@ int tkt_cli_open(struct tkt_client *client, const char *program,
   return status;
 }
 
-void tkt_cli_close(struct tkt_client *client) {
+void tkt_cli_close(struct tkt_cli_client *client) {
   if (client->broker) {
     ticketing_broker_close(client->broker);
     ticketing_broker_free(client->broker);
@@ -145,7 +145,7 @@ void tkt_cli_close(struct tkt_client *client) {
 /* --- waiting ------------------------------------------------------------------------------------
  */
 
-int tkt_cli_next_signal(struct tkt_client *client, bool *from_terminal_out) {
+int tkt_cli_next_signal(struct tkt_cli_client *client, bool *from_terminal_out) {
   struct signalfd_siginfo info;
   while (read(client->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
@@ -155,7 +155,7 @@ int tkt_cli_next_signal(struct tkt_client *client, bool *from_terminal_out) {
   return 0;
 }
 
-int tkt_cli_await(struct tkt_client *client, ticketing_op *op) {
+int tkt_cli_await(struct tkt_cli_client *client, ticketing_op *op) {
   struct pollfd fds[] = {{.fd = ticketing_broker_fd(client->broker), .events = POLLIN},
                          {.fd = client->signal_fd, .events = POLLIN}};
   for (;;) {
@@ -167,12 +167,12 @@ int tkt_cli_await(struct tkt_client *client, ticketing_op *op) {
   }
 }
 
-int tkt_cli_failed(const struct tkt_client *client, int result, const char *message) {
+int tkt_cli_failed(const struct tkt_cli_client *client, int result, const char *message) {
   fprintf(stderr, "%s: %s\n", client->program, *message ? message : ticketing_error_text(result));
   return tkt_exit_of(result);
 }
 
-int tkt_cli_op_failed(const struct tkt_client *client, const ticketing_op *op) {
+int tkt_cli_op_failed(const struct tkt_cli_client *client, const ticketing_op *op) {
   char message[TICKETING_MESSAGE_SIZE];
   ticketing_op_message(op, message, sizeof message);
   return tkt_cli_failed(client, ticketing_op_status(op), message);

@@ -13,16 +13,16 @@
 
 enum { TKT_CLIENT_ADDRESSES_MAX = 6 };
 
-struct tkt_client_options {
+struct tkt_cli_client_options {
   const char *addresses[TKT_CLIENT_ADDRESSES_MAX];
   size_t address_count;   /* 0: $TICKETING_ADDR, else 127.0.0.1:5225 */
   const char *token_file; /* NULL: $TICKETING_CLIENT_TOKEN, else none */
 };
 
 /* --addr and --token-file, as a child of a command's argp; its input is the options. */
-extern const struct argp tkt_client_argp;
+extern const struct argp tkt_cli_client_argp;
 
-struct tkt_client {
+struct tkt_cli_client {
   const char *program; /* "ticketing acquire": what sentences begin with */
   ticketing_broker *broker;
   int signal_fd;
@@ -31,23 +31,23 @@ struct tkt_client {
 
 /* Blocks the signals that end a program (and SIGCHLD), and opens the broker. An exit status; where
  * it is not OK the reason was printed and nothing is open. Does not wait for a server. */
-int tkt_cli_open(struct tkt_client *client, const char *program,
-                    const struct tkt_client_options *options);
+int tkt_cli_open(struct tkt_cli_client *client, const char *program,
+                 const struct tkt_cli_client_options *options);
 
 /* Drives the broker until `op` ends, or until a signal comes: its number, 0 where the op ended.
  * SIGCHLD is passed over. */
-int tkt_cli_await(struct tkt_client *client, ticketing_op *op);
+int tkt_cli_await(struct tkt_cli_client *client, ticketing_op *op);
 
 /* One signal that has come, 0 if none (SIGCHLD is passed over). *from_terminal_out (or NULL): the
  * kernel sent it for a terminal, to the whole process group. */
-int tkt_cli_next_signal(struct tkt_client *client, bool *from_terminal_out);
+int tkt_cli_next_signal(struct tkt_cli_client *client, bool *from_terminal_out);
 
 /* Closes the broker (it may dispatch up to 5 s for releases under way) and frees it. */
-void tkt_cli_close(struct tkt_client *client);
+void tkt_cli_close(struct tkt_cli_client *client);
 
 /* Prints how an op or a call failed, as one sentence in the command's name, and returns the exit
  * status for it. */
-int tkt_cli_failed(const struct tkt_client *client, int result, const char *message);
-int tkt_cli_op_failed(const struct tkt_client *client, const ticketing_op *op);
+int tkt_cli_failed(const struct tkt_cli_client *client, int result, const char *message);
+int tkt_cli_op_failed(const struct tkt_cli_client *client, const ticketing_op *op);
 
 #endif

@@ -48,7 +48,7 @@ static void pass_signals_on(const struct watch *watch) {
 }
 
 static int run(struct watch *watch) {
-  struct tkt_client *client = watch->guard->client;
+  struct tkt_cli_client *client = watch->guard->client;
   struct pollfd fds[] = {{.fd = client->signal_fd, .events = POLLIN},
                          {.fd = watch->timer_fd, .events = POLLIN},
                          {.fd = ticketing_broker_fd(client->broker), .events = POLLIN}};

@@ -11,7 +11,7 @@
 #define TKT_GUARD_KILL_LEAD_NS (100 * TICKETING_MILLISECOND)
 
 struct tkt_guard {
-  struct tkt_client *client;
+  struct tkt_cli_client *client;
   struct tkt_child *child;
   int64_t term_at; /* instants on ticketing_now_ns's clock */
   int64_t kill_at;

@@ -8,6 +8,7 @@
 
 char *tkt_help_filter(int key, const char *text, const char *notes, const int *statuses) {
   char *same = (char *)(uintptr_t)text; /* argp's own type for "not mine to change" */
+  if (key == ARGP_KEY_HELP_DUP_ARGS_NOTE) return NULL; /* a sentence that helps nobody */
   if (key != ARGP_KEY_HELP_POST_DOC) return same;
   char lines[TKT_EXIT_HELP_SIZE];
   char *whole = NULL;

@@ -57,7 +57,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   return 0;
 }
 
-static const struct argp_child children[] = {{&tkt_client_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&tkt_cli_client_argp, 0, NULL, 0}, {0}};
 const struct argp tkt_lock_argp = {.options = options, .parser = parse, .children = children};
 
 void tkt_lock_request_init(struct tkt_lock_request *request) {
@@ -81,7 +81,7 @@ int64_t tkt_lock_lease_rounded(const struct tkt_lock_request *request) {
 }
 
 /* After a signal: nothing may stay behind, and what may have stayed is said. */
-static int give_up(struct tkt_client *client, ticketing_op *op, int number) {
+static int give_up(struct tkt_cli_client *client, ticketing_op *op, int number) {
   ticketing_op_cancel(op);
   bool unknown = ticketing_op_status(op) == TICKETING_E_INDETERMINATE;
   fprintf(stderr, "%s: ended by SIG%s before the lock was obtained%s\n", client->program,
@@ -93,7 +93,7 @@ static int give_up(struct tkt_client *client, ticketing_op *op, int number) {
   return TKT_EXIT_SIGNAL + number;
 }
 
-int tkt_lock_obtain(struct tkt_client *client, const struct tkt_lock_request *request,
+int tkt_lock_obtain(struct tkt_cli_client *client, const struct tkt_lock_request *request,
                     ticketing_ticket **ticket_out) {
   ticketing_acquire_params params = TICKETING_ACQUIRE_PARAMS_INIT;
   params.keys = request->keys;

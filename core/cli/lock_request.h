@@ -13,7 +13,7 @@ enum { TKT_LOCK_KEYS_MAX = 16 };
 #define TKT_LOCK_LEASE_MAX (250 * TICKETING_SECOND)
 
 struct tkt_lock_request {
-  struct tkt_client_options client;
+  struct tkt_cli_client_options client;
   ticketing_key keys[TKT_LOCK_KEYS_MAX];
   size_t key_count;
   int64_t wait_ns, lease_ns, budget_ns;
@@ -35,7 +35,7 @@ int64_t tkt_lock_lease_rounded(const struct tkt_lock_request *request);
 
 /* Acquires. TKT_EXIT_OK and *ticket_out, or an exit status with its sentence printed; 128+n after
  * signal n. */
-int tkt_lock_obtain(struct tkt_client *client, const struct tkt_lock_request *request,
+int tkt_lock_obtain(struct tkt_cli_client *client, const struct tkt_lock_request *request,
                     ticketing_ticket **ticket_out);
 
 #endif

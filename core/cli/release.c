@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct release {
-  struct tkt_client_options client;
+  struct tkt_cli_client_options client;
   struct tkt_lock_request keys; /* only its keys */
   const char *last;             /* the newest argument: a key once another follows */
   uint64_t token;
@@ -55,7 +55,7 @@ static char *help(int key, const char *text, void *input) {
       statuses);
 }
 
-static const struct argp_child children[] = {{&tkt_client_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&tkt_cli_client_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "KEY... TOKEN",
@@ -66,7 +66,7 @@ static const struct argp argp = {
     .help_filter = help,
 };
 
-static int finish(struct tkt_client *client, ticketing_op *op, uint64_t token) {
+static int finish(struct tkt_cli_client *client, ticketing_op *op, uint64_t token) {
   int number = tkt_cli_await(client, op);
   if (number) {
     fprintf(stderr, "%s: ended by SIG%s before the server answered: the lock may still be held\n",
@@ -89,7 +89,7 @@ int tkt_cli_release(int argc, char **argv) {
   struct release release;
   memset(&release, 0, sizeof release);
   if (argp_parse(&argp, argc, argv, 0, NULL, &release) != 0) return TKT_EXIT_SYSTEM;
-  struct tkt_client client;
+  struct tkt_cli_client client;
   int status = tkt_cli_open(&client, argv[0], &release.client);
   if (status != TKT_EXIT_OK) return status;
   char message[TICKETING_MESSAGE_SIZE] = "";

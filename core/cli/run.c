@@ -105,7 +105,7 @@ static char *help(int key, const char *text, void *input) {
       "  ticketing run nightly-report -- ./report.sh\n"
       "  ticketing run --wait 0 backup -- rsync -a /data /mnt || echo somebody else does it\n"
       "  ticketing run --wait 60 --lease 120 --budget 30 db -- sh -c 'migrate $TICKETING_TOKEN'\n"
-      "\nThe exit status is the command's, or one of these:\n",
+      "\nThe exit status is the command's own, unless one of these applies.\n",
       statuses);
 }
 
@@ -158,7 +158,7 @@ static bool set_environment(const ticketing_ticket *ticket) {
 /* --- running ------------------------------------------------------------------------------------
  */
 
-static int cannot_run(const struct tkt_client *client, const char *command, int error) {
+static int cannot_run(const struct tkt_cli_client *client, const char *command, int error) {
   char quoted[TKT_VALUE_QUOTE_SIZE];
   bool fork_refused = error == EAGAIN || error == ENOMEM;
   fprintf(stderr, "%s: the command %s cannot be run: %s\n", client->program,
@@ -167,7 +167,7 @@ static int cannot_run(const struct tkt_client *client, const char *command, int 
   return error == ENOENT ? TKT_EXIT_NOT_FOUND : TKT_EXIT_CANNOT_RUN;
 }
 
-static int run_command(struct tkt_client *client, const struct run *run,
+static int run_command(struct tkt_cli_client *client, const struct run *run,
                        const ticketing_ticket *ticket) {
   struct tkt_child child;
   if (!set_environment(ticket)) return cannot_run(client, run->command[0], ENOMEM);
@@ -196,7 +196,7 @@ static int run_command(struct tkt_client *client, const struct run *run,
 
 /* Whether the command succeeded stands in its status; that the lock was not ours to the end is
  * worse than any success. */
-static int give_back(struct tkt_client *client, ticketing_ticket *ticket, int status) {
+static int give_back(struct tkt_cli_client *client, ticketing_ticket *ticket, int status) {
   ticketing_op *op = NULL;
   int rc = ticketing_ticket_release_start(ticket, NULL, NULL, &op);
   char message[TICKETING_MESSAGE_SIZE];
@@ -240,7 +240,7 @@ int tkt_cli_run(int argc, char **argv) {
     argv[split] = NULL; /* argp wants its arguments to end */
   }
   if (argp_parse(&argp, split, argv, 0, NULL, &run) != 0) return TKT_EXIT_SYSTEM;
-  struct tkt_client client;
+  struct tkt_cli_client client;
   int status = tkt_cli_open(&client, argv[0], &run.lock.client);
   if (status != TKT_EXIT_OK) return status;
   ticketing_ticket *ticket;
