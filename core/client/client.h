@@ -145,10 +145,14 @@ unsigned tkt_session_wants(const struct tkt_session *session);
 struct tkt_span tkt_session_output(struct tkt_session *session, int64_t now);
 
 /* The first `n` bytes of the output may have left the process (S1): for a socket, what send took,
- * reported before _written; for TLS the whole chunk, reported before SSL_write. Idempotent. */
+ * reported before _written; for TLS the whole chunk, reported before SSL_write. Idempotent. Between
+ * _output and this no other function of the client may be called (the driver keeps its lock). */
 void tkt_session_handed(struct tkt_session *session, size_t n);
 
-/* The first `n` bytes of the output are gone from the buffer. */
+/* The first `n` bytes of the output are gone from the buffer. `n` below what was offered (0 too,
+ * where the kernel took nothing) says that the stream is full: requests of which no byte left may
+ * move to another session, and the driver calls _output again once it can write; _wants says WRITE
+ * until then. */
 void tkt_session_written(struct tkt_session *session, size_t n, int64_t now);
 
 /* The stream can carry bytes (connected, and under TLS its handshake done). */

@@ -33,13 +33,14 @@ void tkt_close_review(struct tkt_client *c) {
       if (c->places[i].session)
         tkt_session_close_soft(c->places[i].session, TKT_LEAVE_CLOSING, reason_closed);
   if (c->releasing > 0 || !tkt_list_empty(&c->sessions)) return;
-  c->finished = true;
+  c->finished = c->lane_shut = true;
   tkt_wheel_cancel(&c->wheel, &c->close_timer);
   for (struct tkt_list *node; (node = tkt_list_first(&c->close_calls));)
     tkt_call_finish(c, TKT_CONTAINER(node, struct tkt_call, node), TKT_OK, NULL);
 }
 
 void tkt_close_timer(struct tkt_client *c) {
+  c->lane_shut = true;
   TKT_LIST_EACH(node, next, &c->all_tickets) {
     struct tkt_ticket *t = TKT_CONTAINER(node, struct tkt_ticket, all);
     if (t->state == TKT_TICKET_RELEASING) tkt_release_give_up(c, t);

@@ -1,8 +1,8 @@
 /* The ways a session ends (S3, S4, M8, M9). */
 #include "client/engine.h"
 
-/* It takes no more requests; what is unsent goes elsewhere. `pause`: its loss may have a cause that
- * lasts, so the unsent ones wait a little (M11). */
+/* It takes no more requests; what is unsent goes elsewhere, after a pause where the cause may last
+ * (M11). */
 static void retire(struct tkt_session *s, enum tkt_session_state state, enum tkt_leave why,
                    const char *reason) {
   struct tkt_client *c = s->client;
@@ -22,11 +22,11 @@ static void retire(struct tkt_session *s, enum tkt_session_state state, enum tkt
     c->usable--;
     tkt_line_return_all(c, s, why != TKT_LEAVE_BY_US);
   }
+  if (s->usable_since == TKT_NEVER && why != TKT_LEAVE_REFUSED)
+    c->addresses[s->address].verdict = TKT_VERDICT_NONE;
   tkt_place_leave(s, why);
-  if (was_usable) {
-    tkt_release_dispatch(c);
-    tkt_line_dispatch(c);
-  }
+  tkt_release_dispatch(c); /* also because the hint may have gone with it */
+  tkt_line_dispatch(c);
   if (state >= TKT_SESSION_LAST) tkt_session_touch(s, 0);
 }
 
@@ -47,8 +47,6 @@ void tkt_session_settle(struct tkt_session *s) {
 
 void tkt_session_end(struct tkt_session *s, enum tkt_leave why, const char *reason) {
   if (s->state >= TKT_SESSION_LAST) return;
-  if (s->usable_since == TKT_NEVER && why == TKT_LEAVE_ENDED)
-    s->client->addresses[s->address].verdict = TKT_VERDICT_NONE;
   retire(s, TKT_SESSION_ENDED, why, reason);
   tkt_session_settle(s);
 }
@@ -101,7 +99,6 @@ void tkt_session_poison(struct tkt_session *s, const char *reason, bool readable
   tkt_count(s->client, TKT_COUNT_PROTOCOL_FAULTS);
   enum tkt_session_state state = readable ? TKT_SESSION_LAST : TKT_SESSION_ENDED;
   if (s->state < TKT_SESSION_LAST) {
-    if (s->usable_since == TKT_NEVER) s->client->addresses[s->address].verdict = TKT_VERDICT_NONE;
     retire(s, state, TKT_LEAVE_ENDED, reason);
   } else {
     s->state = state;

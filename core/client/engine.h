@@ -114,6 +114,7 @@ struct tkt_client {
   struct tkt_list close_calls;
   struct tkt_timer close_timer;
   bool closing;
+  bool lane_shut; /* nothing goes back any more */
   bool finished;
 
   uint64_t counts[TKT_COUNT_MAX];

@@ -74,21 +74,33 @@ static void encode_acquires(struct tkt_session *s, struct tkt_msg *msg) {
   }
 }
 
+/* The kernel takes bytes again: what waited for a session may come here. */
+static void flows_again(struct tkt_session *s) {
+  s->stalled = false;
+  tkt_release_new_session(s->client);
+  tkt_line_dispatch(s->client);
+}
+
 struct tkt_span tkt_session_output(struct tkt_session *session, int64_t now) {
   struct tkt_session *s = session;
   struct tkt_client *c = s->client;
   tkt_set_now(c, now);
   if (s->state >= TKT_SESSION_LAST) return tkt_span(NULL, 0);
   tkt_output_pull_back(s); /* not taken last time: fresh waits and releases first, once more */
-  if (tkt_output_blocked(s)) s->stalled = s->state == TKT_SESSION_USABLE;
   if (s->state == TKT_SESSION_USABLE) {
+    if (tkt_output_blocked(s))
+      s->stalled = true;
+    else if (s->stalled)
+      flows_again(s);
     struct tkt_msg msg;
     msg.key_count = 1;
     msg.set = false;
     encode_releases(s, &msg);
     encode_acquires(s, &msg);
   }
-  if (tkt_buf_len(&s->out) && !tkt_timer_armed(&s->write_timer) && s->state <= TKT_SESSION_USABLE)
+  if (!tkt_output_blocked(s))
+    tkt_wheel_cancel(&c->wheel, &s->write_timer);
+  else if (!tkt_timer_armed(&s->write_timer) && s->state <= TKT_SESSION_USABLE)
     tkt_wheel_set(&c->wheel, &s->write_timer, c->now + TKT_PROGRESS_LIMIT);
   return tkt_buf_span(&s->out);
 }
@@ -125,11 +137,8 @@ static void drained(struct tkt_session *s) {
     break;
   case TKT_SESSION_USABLE:
     if (!tkt_list_empty(&s->queue) || !tkt_list_empty(&s->releases)) tkt_session_touch(s, 0);
-    if (s->stalled) {
-      s->stalled = false;
-      tkt_release_new_session(c);
-    }
-    if (!tkt_list_empty(&c->lane)) tkt_release_dispatch(c);
+    if (s->stalled) flows_again(s);
+    tkt_release_dispatch(c);
     tkt_line_dispatch(c);
     break;
   case TKT_SESSION_FINISHING:
@@ -155,10 +164,8 @@ void tkt_session_written(struct tkt_session *session, size_t n, int64_t now) {
     return;
   }
   if (n) tkt_wheel_set(&c->wheel, &s->write_timer, c->now + TKT_PROGRESS_LIMIT);
-  s->stalled = s->state == TKT_SESSION_USABLE;
   if (s->state != TKT_SESSION_USABLE) return;
-  tkt_output_pull_back(s);
-  if (!tkt_output_blocked(s)) return; /* the cut fell between two requests */
-  tkt_line_return_all(c, s, false);   /* another session may take them sooner */
+  s->stalled = true;
+  tkt_line_return_all(c, s, false); /* another session may take them sooner */
   tkt_line_dispatch(c);
 }

@@ -61,7 +61,9 @@ void tkt_client_release_exact(struct tkt_client *client, struct tkt_call *call,
 }
 
 void tkt_release_unknown(struct tkt_client *c, uint64_t token, struct tkt_span key) {
-  if (token == 0 || c->finished || tkt_ticket_find(c, token, key)) return;
+  if (token == 0 || tkt_key_check(key) != TKT_KEY_OK || c->lane_shut ||
+      tkt_ticket_find(c, token, key))
+    return;
   struct tkt_ticket *t = unreserved(c, token, key);
   if (!t) {
     tkt_count(c, TKT_COUNT_GRANTS_LOST);

@@ -75,7 +75,7 @@ unsigned tkt_session_wants(const struct tkt_session *session) {
   case TKT_SESSION_LAST:
     return TKT_WANT_CLOSE | TKT_WANT_LAST_READ;
   case TKT_SESSION_USABLE:
-    if (!tkt_list_empty(&session->queue) || !tkt_list_empty(&session->releases))
+    if (session->stalled || !tkt_list_empty(&session->queue) || !tkt_list_empty(&session->releases))
       wants |= TKT_WANT_WRITE;
     break;
   default:
@@ -231,10 +231,12 @@ void tkt_session_timer(struct tkt_session *s) {
     tkt_session_end(s, TKT_LEAVE_ENDED, "the handshake took more than 10 s");
     break;
   case TKT_SESSION_PROVING:
-    if (!s->greets_like_ours && proof_written(s))
+    if (!s->greets_like_ours && proof_written(s)) {
+      s->client->addresses[s->address].verdict = TKT_VERDICT_NONE;
       become_usable(s);
-    else
+    } else {
       tkt_session_end(s, TKT_LEAVE_ENDED, "the handshake took more than 10 s");
+    }
     break;
   case TKT_SESSION_FINISHING:
     tkt_session_close_hard(s, TKT_LEAVE_BY_US, "a begun request could not be finished in 3 s");

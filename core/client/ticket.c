@@ -46,7 +46,7 @@ void tkt_ticket_grant(struct tkt_client *c, struct tkt_ticket *t, uint64_t token
 void tkt_ticket_give_back(struct tkt_client *c, struct tkt_ticket *t) {
   t->loaned = false;
   if (t->state == TKT_TICKET_HELD && !t->detached) {
-    if (c->finished) {
+    if (c->lane_shut) {
       tkt_count(c, TKT_COUNT_GRANTS_LOST);
     } else {
       tkt_count(c, TKT_COUNT_GRANTS_GIVEN_BACK);
