@@ -1,0 +1,411 @@
+#include "actor.h"
+
+#include "client_host.h"
+
+#include "invariants.h"
+#include "ledger.h"
+
+#include <string.h>
+
+#define TOKEN(t) ((unsigned long long)(t))
+
+static int64_t local(const struct sim *sim, const struct sim_client *client) {
+  return sim_local(sim, &client->clock);
+}
+
+static void idle(struct sim *sim, struct sim_actor *a, int64_t after) {
+  a->state = SIM_IDLE;
+  a->pending = false;
+  a->cancel_at = TKT_NEVER;
+  a->cancelled = a->expect_ok = a->expect_wrong = false;
+  a->ticket = NULL;
+  a->due = sim->now + after;
+}
+
+static int64_t pause_between(struct sim *sim) {
+  return sim_chance(sim, 1, 3) ? 0 : sim_between(sim, 0, 2 * TKT_S);
+}
+
+void sim_actors_init(struct sim *sim, struct sim_client *client) {
+  for (unsigned i = 0; i < SIM_ACTORS; i++) {
+    client->actors[i].client = client->index;
+    client->actors[i].index = i;
+    idle(sim, &client->actors[i], sim_between(sim, 0, TKT_S));
+  }
+}
+
+static void begin(struct sim *sim, struct sim_client *client, struct sim_actor *a,
+                  enum sim_actor_state state, int64_t limit) {
+  memset(&a->call, 0, sizeof a->call);
+  a->state = state;
+  a->pending = true;
+  a->cancelled = false;
+  a->cancel_at = TKT_NEVER;
+  a->due = TKT_NEVER;
+  a->started = local(sim, client);
+  a->began = sim->now;
+  a->bound = a->started + limit;
+}
+
+/* Instants around the send boundary: at once, within a round trip, while it queues. */
+static void plan_cancel(struct sim *sim, struct sim_actor *a) {
+  if (!sim->profile.cancels || !sim_chance(sim, 1, 5)) return;
+  switch (sim_below(sim, 3)) {
+  case 0:
+    a->cancel_at = sim->now;
+    break;
+  case 1:
+    a->cancel_at = sim->now + sim_between(sim, 0, 3 * sim->profile.latency_max);
+    break;
+  default:
+    a->cancel_at = sim->now + sim_between(sim, 0, 3 * TKT_S);
+  }
+}
+
+static void start_acquire(struct sim *sim, struct sim_client *client, struct sim_actor *a,
+                          unsigned key, int64_t wait, int64_t lease, int64_t budget) {
+  struct tkt_acquire_args args = {.keys = &sim->keys[key],
+                                  .key_count = 1,
+                                  .wait_ns = wait,
+                                  .lease_ns = lease,
+                                  .budget_ns = budget};
+  char why[TKT_REFUSAL_SIZE];
+  enum tkt_outcome checked = tkt_acquire_check(&args, &a->plan, why);
+  if (checked != TKT_OK) {
+    sim_fail(sim, "a good acquire is refused (%d): %s", checked, why);
+    return;
+  }
+  a->key = key;
+  begin(sim, client, a, SIM_ACQUIRING, a->plan.wait_s * TKT_S + 5 * TKT_S);
+  sim_note(sim, "c%u a%u acquires k%u wait %u lease %u", client->index, a->index, key,
+           a->plan.wait_s, a->plan.lease_s);
+  tkt_client_acquire(client->engine, &a->call, &a->plan, local(sim, client));
+}
+
+static void random_acquire(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  int64_t wait = sim_chance(sim, 1, 4) ? 0 : sim_between(sim, 1, 6 * TKT_S);
+  if (sim_chance(sim, 1, 3)) wait = sim_between(sim, 1, 6) * TKT_S;
+  int64_t lease = sim_between(sim, 1, 8 * TKT_S);
+  if (sim_chance(sim, 1, 2)) lease = sim_between(sim, 1, 20) * TKT_S;
+  int64_t rounded = (lease + TKT_S - 1) / TKT_S * TKT_S;
+  int64_t budget = sim_chance(sim, 1, 2) ? 0 : sim_between(sim, 0, rounded);
+  start_acquire(sim, client, a, (unsigned)sim_below(sim, sim->profile.keys), wait, lease, budget);
+  plan_cancel(sim, a);
+}
+
+void sim_actor_final(struct sim *sim, struct sim_client *client, unsigned key) {
+  struct sim_actor *a = &client->actors[0];
+  start_acquire(sim, client, a, key, 250 * TKT_S, 250 * TKT_S, 0);
+  a->expect_ok = true;
+  client->kick_at = sim->now;
+}
+
+static void exact(struct sim *sim, struct sim_client *client, struct sim_actor *a, unsigned key,
+                  uint64_t token, bool wrong) {
+  begin(sim, client, a, SIM_OTHER, 5 * TKT_S);
+  a->release_token = token;
+  a->expect_wrong = wrong;
+  sim_note(sim, "c%u a%u releases k%u token %llu exactly%s", client->index, a->index, key,
+           TOKEN(token), wrong ? " (wrong)" : "");
+  tkt_client_release_exact(client->engine, &a->call, &sim->keys[key], 1, token, local(sim, client));
+}
+
+/* A release that must change nothing: a token of another key, or one that does not exist. */
+static void wrong_release(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  if (sim->grant_count == 0) {
+    idle(sim, a, TKT_MS);
+    return;
+  }
+  const struct sim_grant *g = &sim->grants[sim->grant_count - 1];
+  unsigned key = (g->key + 1) % sim->profile.keys;
+  bool other_key = key != g->key && sim_chance(sim, 1, 2);
+  exact(sim, client, a, other_key ? key : g->key,
+        other_key ? g->token : g->token + (UINT64_C(1) << 40), true);
+}
+
+static void wait_ready(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  int64_t timeout = sim_between(sim, 0, 4 * TKT_S);
+  begin(sim, client, a, SIM_OTHER, timeout);
+  a->release_token = 0;
+  sim_note(sim, "c%u a%u waits %.3f s for a session", client->index, a->index,
+           (double)timeout / 1e9);
+  tkt_client_wait_ready(client->engine, &a->call, timeout, local(sim, client));
+  plan_cancel(sim, a);
+}
+
+static void act_idle(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  if (sim->calm) {
+    a->due = TKT_NEVER;
+    return;
+  }
+  uint64_t dice = sim_below(sim, 100);
+  if (dice < 85)
+    random_acquire(sim, client, a);
+  else if (dice < 92)
+    wrong_release(sim, client, a);
+  else if (dice < 97)
+    wait_ready(sim, client, a);
+  else if (dice < 98 && sim->profile.closes) {
+    sim_client_close(sim, client, sim->now);
+    idle(sim, a, pause_between(sim));
+  } else
+    idle(sim, a, pause_between(sim));
+}
+
+/* The engine has the duty to give this grant back from now on. */
+static void set_duty(struct sim *sim, const struct sim_client *client, uint64_t token) {
+  struct sim_grant *g = ledger_grant(sim, token);
+  if (g && client->closing) g->excused = true;
+  if (g && !client->closing) g->duty_at = sim->now;
+}
+
+static void drop(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  struct sim_ticket *t = a->ticket;
+  sim_note(sim, "c%u a%u drops token %llu", client->index, a->index, TOKEN(t->token));
+  t->believed = t->detached && t->believed;
+  struct sim_grant *g = ledger_grant(sim, t->token);
+  if (g && !t->detached) set_duty(sim, client, t->token);
+  tkt_client_drop(client->engine, t->ticket, local(sim, client));
+  t->ticket = NULL;
+}
+
+static void cancel(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  bool granted = a->call.outcome == TKT_OK && a->call.ticket;
+  uint64_t token = granted ? tkt_ticket_token(a->call.ticket) : 0;
+  bool forget = sim_chance(sim, 1, 4);
+  a->cancel_at = TKT_NEVER;
+  a->cancelled = true;
+  if (a->state == SIM_ACQUIRING || a->state == SIM_GRANTED) client->cancels++;
+  sim_note(sim, "c%u a%u %s", client->index, a->index, forget ? "forgets" : "cancels");
+  if (forget) {
+    if (a->pending && a->state == SIM_ACQUIRING) client->indeterminate++;
+    tkt_client_forget(client->engine, &a->call, local(sim, client));
+    memset(&a->call, 0xa5, sizeof a->call);
+    a->pending = false;
+  } else {
+    tkt_client_cancel(client->engine, &a->call, local(sim, client));
+    if (a->pending) a->bound = local(sim, client);
+  }
+  if (granted) set_duty(sim, client, token);
+  if (a->pending || a->second_pending) return;
+  if (a->state == SIM_RELEASING) drop(sim, client, a);
+  idle(sim, a, pause_between(sim));
+}
+
+static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  struct tkt_ticket *ticket = NULL;
+  uint64_t token = a->call.ticket ? tkt_ticket_token(a->call.ticket) : 0;
+  enum tkt_outcome result = tkt_client_take(client->engine, &a->call, local(sim, client), &ticket);
+  if (result == TKT_OK && a->cancelled) sim_fail(sim, "a cancelled acquire hands out its ticket");
+  if (result != TKT_OK) {
+    sim_note(sim, "c%u a%u take gives %d", client->index, a->index, result);
+    if (ticket) sim_fail(sim, "a take that failed gives a ticket");
+    if (result != TKT_INSUFFICIENT_LEASE && !a->cancelled && !client->closing)
+      sim_fail(sim, "c%u a%u: take gives %d", client->index, a->index, result);
+    if (a->expect_ok)
+      sim_fail(sim, "c%u cannot take k%u though all is calm", client->index, a->key);
+    if (token) set_duty(sim, client, token);
+    idle(sim, a, pause_between(sim));
+    return;
+  }
+  invariants_taken(sim, a, ticket);
+  if (sim->failed || sim->ticket_count == SIM_TICKETS) return;
+  struct sim_grant *g = ledger_grant(sim, tkt_ticket_token(ticket));
+  struct sim_ticket *t = &sim->tickets[sim->ticket_count++];
+  *t = (struct sim_ticket){.ticket = ticket,
+                           .client = client->index,
+                           .run = g->run,
+                           .key = a->key,
+                           .token = g->token,
+                           .valid_until = tkt_ticket_valid_until(ticket),
+                           .believed = true};
+  a->ticket = t;
+  a->state = SIM_HOLDING;
+  int64_t left = t->valid_until - local(sim, client);
+  int64_t hold = sim_chance(sim, 1, 6) ? left + sim_between(sim, 0, TKT_S)
+                                       : sim_between(sim, 0, left < TKT_S ? left : TKT_S);
+  a->due = sim->now + (sim_chance(sim, 1, 5) ? 0 : hold);
+  sim_note(sim, "c%u a%u takes k%u token %llu", client->index, a->index, a->key, TOKEN(t->token));
+  if (!sim->calm && sim_chance(sim, 1, 12)) {
+    tkt_client_detach(client->engine, ticket);
+    t->detached = true;
+    sim_note(sim, "c%u a%u detaches token %llu", client->index, a->index, TOKEN(t->token));
+    if (sim_chance(sim, 1, 2)) drop(sim, client, a);
+  }
+}
+
+static void release(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  struct sim_ticket *t = a->ticket;
+  begin(sim, client, a, SIM_RELEASING, 5 * TKT_S);
+  a->release_token = t->token;
+  a->expect_wrong = false;
+  sim_note(sim, "c%u a%u releases token %llu", client->index, a->index, TOKEN(t->token));
+  tkt_client_release(client->engine, &a->call, t->ticket, local(sim, client));
+  if (sim_chance(sim, 1, 10)) {
+    memset(&a->second, 0, sizeof a->second);
+    a->second_pending = true;
+    a->second_bound = a->bound;
+    tkt_client_release(client->engine, &a->second, t->ticket, local(sim, client));
+  }
+  plan_cancel(sim, a);
+}
+
+static void act_holding(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  struct sim_ticket *t = a->ticket;
+  t->believed = false;
+  if (!t->ticket) {
+    /* Detached and dropped: only keys and token are left. */
+    if (sim_chance(sim, 1, 2))
+      exact(sim, client, a, t->key, t->token, false);
+    else
+      idle(sim, a, pause_between(sim));
+    a->ticket = NULL;
+    return;
+  }
+  if (sim_chance(sim, 4, 5)) {
+    release(sim, client, a);
+  } else {
+    drop(sim, client, a);
+    idle(sim, a, pause_between(sim));
+  }
+}
+
+static void act(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  switch (a->state) {
+  case SIM_IDLE:
+    act_idle(sim, client, a);
+    break;
+  case SIM_GRANTED:
+    take(sim, client, a);
+    break;
+  case SIM_HOLDING:
+    act_holding(sim, client, a);
+    break;
+  default:
+    a->due = TKT_NEVER;
+  }
+}
+
+void sim_actors_act(struct sim *sim, struct sim_client *client) {
+  for (unsigned i = 0; i < sim->profile.actors && !sim->failed; i++) {
+    struct sim_actor *a = &client->actors[i];
+    if (a->cancel_at <= sim->now && (a->pending || a->state == SIM_GRANTED)) cancel(sim, client, a);
+    if (a->due <= sim->now && !sim->failed) act(sim, client, a);
+    /* Sometimes before anything could be sent. */
+    if (a->pending && a->cancel_at <= sim->now && sim_chance(sim, 1, 2)) cancel(sim, client, a);
+  }
+}
+
+int64_t sim_actors_due(const struct sim *sim, const struct sim_client *client) {
+  int64_t due = TKT_NEVER;
+  for (unsigned i = 0; i < sim->profile.actors; i++) {
+    const struct sim_actor *a = &client->actors[i];
+    if (a->due < due) due = a->due;
+    if (a->cancel_at < due && (a->pending || a->state == SIM_GRANTED)) due = a->cancel_at;
+  }
+  return due;
+}
+
+static void acquired(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  enum tkt_outcome outcome = a->call.outcome;
+  sim_note(sim, "c%u a%u acquire k%u ends as %d", client->index, a->index, a->key, outcome);
+  invariants_acquired(sim, a);
+  sim->ended[outcome - TKT_NO_MEMORY]++;
+  if (outcome == TKT_INDETERMINATE) client->indeterminate++;
+  if (outcome != TKT_OK) {
+    idle(sim, a, pause_between(sim));
+    return;
+  }
+  a->state = SIM_GRANTED;
+  if (a->call.ticket) {
+    struct sim_grant *g = ledger_grant(sim, tkt_ticket_token(a->call.ticket));
+    if (g) g->duty_at = TKT_NEVER;
+    if (g && a->cancelled) set_duty(sim, client, g->token);
+  } else if (!a->cancelled) {
+    sim_fail(sim, "c%u a%u: a granted acquire has no ticket", client->index, a->index);
+  }
+  /* Mostly taken at once, sometimes after a nap in which the lease may run out. */
+  a->due = sim->now + (sim_chance(sim, 3, 4) || sim->calm ? 0 : sim_between(sim, 0, 3 * TKT_S));
+}
+
+static void released(struct sim *sim, struct sim_client *client, struct sim_actor *a,
+                     const struct tkt_call *call) {
+  enum tkt_outcome outcome = call->outcome;
+  sim_note(sim, "c%u a%u release of token %llu ends as %d", client->index, a->index,
+           TOKEN(a->release_token), outcome);
+  invariants_released(sim, a, call);
+  sim->released[outcome - TKT_NO_MEMORY]++;
+  if (a->second_pending || a->pending) return;
+  bool again = outcome == TKT_INDETERMINATE || outcome == TKT_NOT_CONNECTED;
+  if (again && !sim->calm && sim_chance(sim, 1, 2)) {
+    release(sim, client, a);
+    return;
+  }
+  drop(sim, client, a);
+  idle(sim, a, pause_between(sim));
+}
+
+static void other_ended(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
+  enum tkt_outcome outcome = a->call.outcome;
+  sim_note(sim, "c%u a%u call ends as %d", client->index, a->index, outcome);
+  if (a->call.kind == TKT_CALL_RELEASE) {
+    invariants_released(sim, a, &a->call);
+  } else {
+    int64_t now = local(sim, client);
+    bool allowed = outcome == TKT_OK || (outcome == TKT_TIMEOUT && now >= a->bound) ||
+                   (outcome == TKT_CANCELLED && a->cancelled) ||
+                   (outcome == TKT_CLOSED && client->closing);
+    if (!allowed)
+      sim_fail(sim, "c%u a%u: a wait for readiness ends as %d", client->index, a->index, outcome);
+  }
+  idle(sim, a, pause_between(sim));
+}
+
+void sim_actor_done(struct sim *sim, struct sim_client *client, struct tkt_call *call) {
+  for (unsigned i = 0; i < sim->profile.actors; i++) {
+    struct sim_actor *a = &client->actors[i];
+    if (call != &a->call && call != &a->second) continue;
+    bool second = call == &a->second;
+    bool *pending = second ? &a->second_pending : &a->pending;
+    if (!*pending || call->outcome == TKT_PENDING) break;
+    *pending = false;
+    if (second) {
+      released(sim, client, a, call);
+    } else if (a->state == SIM_ACQUIRING) {
+      acquired(sim, client, a);
+    } else if (a->state == SIM_RELEASING) {
+      released(sim, client, a, call);
+    } else {
+      other_ended(sim, client, a);
+    }
+    return;
+  }
+  sim_fail(sim, "c%u reports the end of a call that is not under way", client->index);
+}
+
+void sim_actors_closed(struct sim *sim, struct sim_client *client) {
+  for (unsigned i = 0; i < sim->profile.actors; i++) {
+    struct sim_actor *a = &client->actors[i];
+    if (a->pending || a->second_pending)
+      sim_fail(sim, "c%u a%u: a call still pends when the client is closed", client->index, i);
+    /* Tickets not given back die with the engine. */
+    if (a->ticket && a->ticket->ticket && sim_chance(sim, 1, 2)) drop(sim, client, a);
+    if (a->ticket) {
+      a->ticket->ticket = NULL;
+      a->ticket->believed = false;
+    }
+    if (a->state == SIM_GRANTED) {
+      struct sim_grant *g =
+          a->call.ticket ? ledger_grant(sim, tkt_ticket_token(a->call.ticket)) : NULL;
+      if (g) g->excused = true;
+      if (sim_chance(sim, 1, 2)) tkt_client_forget(client->engine, &a->call, local(sim, client));
+    }
+    idle(sim, a, pause_between(sim));
+  }
+}
+
+bool sim_actors_idle(const struct sim *sim, const struct sim_client *client) {
+  for (unsigned i = 0; i < sim->profile.actors; i++)
+    if (client->actors[i].state != SIM_IDLE || client->actors[i].second_pending) return false;
+  return true;
+}

@@ -1,0 +1,217 @@
+#include "ledger.h"
+
+#define TOKEN(t) ((unsigned long long)(t))
+
+int ledger_key(const struct sim *sim, struct tkt_span key) {
+  for (unsigned i = 0; i < sim->profile.keys; i++)
+    if (tkt_span_equal(sim->keys[i], key)) return (int)i;
+  return -1;
+}
+
+struct sim_grant *ledger_grant(struct sim *sim, uint64_t token) {
+  size_t low = 0, high = sim->grant_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (sim->grants[middle].token < token)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < sim->grant_count && sim->grants[low].token == token ? &sim->grants[low] : NULL;
+}
+
+struct sim_request *ledger_request(struct sim *sim, uint64_t owner) {
+  for (size_t i = sim->request_count; i > 0; i--)
+    if (sim->requests[i - 1].owner == owner) return &sim->requests[i - 1];
+  return NULL;
+}
+
+bool ledger_live(const struct sim *sim, const struct sim_grant *grant) {
+  return grant->run == sim->server.run && sim->server.engine && grant->fate == SIM_DONE &&
+         !grant->released && sim->now < grant->until;
+}
+
+/* A grant may be emitted only where nothing else can still hold the key. */
+static void check_free(struct sim *sim, unsigned key, uint64_t token, uint64_t batch) {
+  for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
+    const struct sim_grant *g = &sim->grants[i];
+    if (g->key != key || g->run != sim->server.run || g->released || g->fate == SIM_FAILED)
+      continue;
+    if (g->release_emitted && g->batch == batch) continue;
+    bool over = g->fate != SIM_UNDECIDED && sim->now >= g->until;
+    if (!over)
+      sim_fail(sim, "server grants k%u to token %llu while token %llu occupies it (fate %d)", key,
+               TOKEN(token), TOKEN(g->token), (int)g->fate);
+  }
+}
+
+static void emitted_grant(struct sim *sim, uint64_t batch, const struct tkt_change *change) {
+  int key = change->key_count == 1 ? ledger_key(sim, change->keys[0]) : -1;
+  if (key < 0) {
+    sim_fail(sim, "server grants a key nobody asked for");
+    return;
+  }
+  if (sim->grant_count > 0 && sim->grants[sim->grant_count - 1].token >= change->token)
+    sim_fail(sim, "token %llu is granted after token %llu", TOKEN(change->token),
+             TOKEN(sim->grants[sim->grant_count - 1].token));
+  check_free(sim, (unsigned)key, change->token, batch);
+  if (sim->grant_count == SIM_GRANTS || sim->failed) return;
+  sim_note(sim, "server grants k%d token %llu in batch %llu", key, TOKEN(change->token),
+           (unsigned long long)batch);
+  sim->grants[sim->grant_count++] = (struct sim_grant){.token = change->token,
+                                                       .key = (unsigned)key,
+                                                       .run = sim->server.run,
+                                                       .lease_ns = change->lease_ns,
+                                                       .until = TKT_NEVER,
+                                                       .client = -1,
+                                                       .duty_at = TKT_NEVER};
+  sim->server.commits_this_turn++;
+}
+
+static void emitted_end(struct sim *sim, uint64_t batch, const struct tkt_change *change) {
+  struct sim_grant *g = ledger_grant(sim, change->token);
+  bool expire = change->kind == TKT_CHANGE_EXPIRE;
+  sim_note(sim, "server %s token %llu in batch %llu", expire ? "expires" : "releases",
+           TOKEN(change->token), (unsigned long long)batch);
+  if (!g || g->run != sim->server.run) {
+    sim_fail(sim, "server ends token %llu, which it did not grant", TOKEN(change->token));
+    return;
+  }
+  if (g->released) sim_fail(sim, "server ends token %llu a second time", TOKEN(g->token));
+  if (expire && sim->now < g->until)
+    sim_fail(sim, "server expires token %llu %.6f s early", TOKEN(g->token),
+             (double)(g->until - sim->now) / 1e9);
+  g->release_emitted = true;
+  g->expired = expire;
+  g->batch = batch;
+  g->release_fate = SIM_UNDECIDED;
+}
+
+void ledger_emitted(struct sim *sim, uint64_t batch, const struct tkt_change *changes,
+                    size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    switch (changes[i].kind) {
+    case TKT_CHANGE_GRANT:
+      emitted_grant(sim, batch, &changes[i]);
+      break;
+    case TKT_CHANGE_EXTEND:
+      sim_fail(sim, "server extends token %llu, yet no client resends", TOKEN(changes[i].token));
+      break;
+    case TKT_CHANGE_RELEASE:
+    case TKT_CHANGE_EXPIRE:
+      emitted_end(sim, batch, &changes[i]);
+      break;
+    }
+  }
+}
+
+void ledger_decided(struct sim *sim, const struct sim_batch *batch, enum tkt_commit result) {
+  enum sim_fate fate = result == TKT_COMMIT_DONE     ? SIM_DONE
+                       : result == TKT_COMMIT_FAILED ? SIM_FAILED
+                                                     : SIM_UNKNOWN;
+  const struct sim_clock *clock = &sim->server.clock;
+  for (size_t i = 0; i < batch->count; i++) {
+    struct sim_grant *g = ledger_grant(sim, batch->changes[i].token);
+    if (!g) continue;
+    if (batch->changes[i].kind == TKT_CHANGE_GRANT) {
+      g->fate = fate;
+      g->decided_at = sim->now;
+      if (fate != SIM_FAILED) g->until = sim_world(clock, sim_local(sim, clock) + g->lease_ns);
+      if (g->client >= 0 && fate == SIM_FAILED)
+        sim_fail(sim, "token %llu was told before its commit failed", TOKEN(g->token));
+    } else {
+      g->release_fate = fate;
+      g->release_emitted = fate == SIM_UNDECIDED;
+      if (fate == SIM_DONE) g->released = true;
+    }
+  }
+}
+
+void ledger_session_over(struct sim *sim, struct sim_conn *conn) {
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++)
+    if (sim->requests[i].conn == conn->id) sim->requests[i].over = true;
+}
+
+/* Among the requests that wait for the key, the one that came first. */
+static struct sim_request *first_waiting(struct sim *sim, unsigned key) {
+  struct sim_request *first = NULL;
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++) {
+    struct sim_request *r = &sim->requests[i];
+    if (r->key == key && !r->over && r->arrival && r->run == sim->server.run &&
+        (!first || r->arrival < first->arrival))
+      first = r;
+  }
+  return first;
+}
+
+/* Replies of a turn leave in it on a quiet network, so who still waits at its end is known. */
+static void check_fairness(struct sim *sim) {
+  for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
+    struct sim_grant *g = &sim->grants[i];
+    if (g->run != sim->server.run || g->expected_owner || g->fate == SIM_FAILED || g->released)
+      continue;
+    struct sim_request *first = first_waiting(sim, g->key);
+    if (g->owner) {
+      const struct sim_request *winner = ledger_request(sim, g->owner);
+      g->expected_owner = g->owner;
+      if (first && winner && first->arrival < winner->arrival)
+        sim_fail(sim, "k%u went to arrival %llu before arrival %llu", g->key,
+                 (unsigned long long)winner->arrival, (unsigned long long)first->arrival);
+    } else {
+      g->expected_owner = first ? first->owner : UINT64_MAX;
+    }
+  }
+}
+
+struct holders {
+  struct sim *sim;
+  uint64_t seen[64];
+  size_t count;
+};
+
+static bool visit_holder(void *context, const struct tkt_holder *holder) {
+  struct holders *holders = context;
+  struct sim *sim = holders->sim;
+  struct sim_grant *g = ledger_grant(sim, holder->token);
+  if (!g || g->run != sim->server.run) {
+    sim_fail(sim, "server holds token %llu, which was never granted", TOKEN(holder->token));
+    return false;
+  }
+  if ((int)g->key != ledger_key(sim, holder->key))
+    sim_fail(sim, "server holds token %llu on another key", TOKEN(holder->token));
+  if (g->released)
+    sim_fail(sim, "server still holds token %llu after its release", TOKEN(holder->token));
+  if (g->fate == SIM_FAILED)
+    sim_fail(sim, "server holds token %llu, whose commit failed", TOKEN(holder->token));
+  if (holders->count < 64) holders->seen[holders->count++] = holder->token;
+  return true;
+}
+
+static void check_holders(struct sim *sim) {
+  struct holders holders = {.sim = sim};
+  tkt_server_each_holder(sim->server.engine, visit_holder, &holders);
+  for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
+    const struct sim_grant *g = &sim->grants[i];
+    if (!ledger_live(sim, g) || g->release_emitted) continue;
+    bool seen = false;
+    for (size_t j = 0; j < holders.count; j++)
+      seen = seen || holders.seen[j] == g->token;
+    if (!seen)
+      sim_fail(sim, "server forgot token %llu of k%u %.6f s before its lease ends", TOKEN(g->token),
+               g->key, (double)(g->until - sim->now) / 1e9);
+  }
+}
+
+void ledger_turn_end(struct sim *sim) {
+  if (sim->profile.quiet) check_fairness(sim);
+  check_holders(sim);
+  while (sim->settled_grants < sim->grant_count) {
+    const struct sim_grant *g = &sim->grants[sim->settled_grants];
+    bool over = g->run != sim->server.run || g->fate == SIM_FAILED || g->released ||
+                (g->fate != SIM_UNDECIDED && sim->now > g->until + 10 * TKT_S);
+    if (!over) break;
+    sim->settled_grants++;
+  }
+  while (sim->settled_requests < sim->request_count && sim->requests[sim->settled_requests].over)
+    sim->settled_requests++;
+}

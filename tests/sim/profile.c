@@ -1,0 +1,117 @@
+/* What kind of run a seed is: from a quiet network to one where everything breaks. */
+#include "sim.h"
+
+static const struct sim_profile profiles[] = {
+    {.name = "quiet, memory storage",
+     .quiet = true,
+     .latency_min = 20 * TKT_US,
+     .latency_max = 2 * TKT_MS,
+     .cancels = false},
+    {.name = "quiet, cancels, slow storage",
+     .quiet = true,
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .cancels = true,
+     .closes = true,
+     .commit_later = 700,
+     .commit_delay_max = 30 * TKT_MS},
+    {.name = "resets and stalls",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 100 * TKT_MS,
+     .reset = 40,
+     .stall = 40,
+     .connect_fail = 50,
+     .connect_hang = 10,
+     .cancels = true,
+     .closes = true},
+    {.name = "sleeping hosts",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .sleep = 40,
+     .pause = 20,
+     .cancels = true},
+    {.name = "failing storage",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .cancels = true,
+     .commit_later = 600,
+     .commit_delay_max = 800 * TKT_MS,
+     .commit_fail = 60,
+     .commit_unknown = 40},
+    {.name = "restarts, holders unknown",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .restart = 20,
+     .cancels = true,
+     .closes = true},
+    {.name = "restarts after the leases",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .restart = 20,
+     .restart_waits = true,
+     .cancels = true,
+     .closes = true,
+     .commit_later = 300,
+     .commit_delay_max = 300 * TKT_MS},
+    {.name = "everything",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 500 * TKT_MS,
+     .reset = 30,
+     .stall = 30,
+     .sleep = 30,
+     .restart = 8,
+     .restart_waits = true,
+     .connect_fail = 100,
+     .connect_hang = 30,
+     .pause = 10,
+     .cancels = true,
+     .closes = true,
+     .commit_later = 500,
+     .commit_delay_max = 1500 * TKT_MS,
+     .commit_fail = 20,
+     .commit_unknown = 20},
+};
+
+void sim_choose_profile(struct sim *sim) {
+  size_t count = sizeof profiles / sizeof profiles[0];
+  struct sim_profile *p = &sim->profile;
+  *p = profiles[sim->options.seed % count];
+  if (sim->options.plant) *p = profiles[sim->options.plant == SIM_PLANT_LATE_WAKE ? 2 : 0];
+  p->clients = 1 + (unsigned)sim_below(sim, SIM_CLIENTS);
+  p->actors = 1 + (unsigned)sim_below(sim, SIM_ACTORS);
+  p->keys = 1 + (unsigned)sim_below(sim, SIM_KEYS);
+  p->small_limits = !p->quiet && sim_chance(sim, 1, 4);
+  /* The server keeps a lease 1/500 longer than promised: 2,000 ppm between two clocks. */
+  p->drift_ppm = 900;
+  switch (sim->options.plant) {
+  case SIM_PLANT_FALSE_RELEASED:
+  case SIM_PLANT_SWALLOWED_RELEASE:
+  case SIM_PLANT_UNFAIR:
+  case SIM_PLANT_DOUBLE_GRANT:
+  case SIM_PLANT_SLOW_CLOCK:
+  case SIM_PLANT_FAST_SERVER:
+    p->clients = SIM_CLIENTS;
+    p->keys = 1;
+    break;
+  case SIM_PLANT_TOKEN_REUSE:
+    p->quiet = false;
+    p->restart = 20;
+    break;
+  case SIM_PLANT_EARLY_REPLY:
+    p->quiet = false;
+    p->commit_fail = 50;
+    break;
+  default:
+    break;
+  }
+}
+
+const char *sim_plant_name(enum sim_plant plant) {
+  static const char *const names[SIM_PLANT_COUNT] = {
+      "none",         "slow-clock",     "fast-server",
+      "double-grant", "false-released", "swallowed-release",
+      "lost-grant",   "token-reuse",    "unfair",
+      "stuck-timers", "late-wake",      "early-reply",
+      "leak"};
+  return names[plant];
+}
