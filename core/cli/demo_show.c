@@ -66,17 +66,16 @@ static void kill_victim(struct stage *stage, int64_t now) {
   atomic_store(&seat->state, TKT_DEMO_KILLED);
   const struct tkt_transfer *t = &seat->frozen;
   struct tkt_demo_view *view = stage->show->view;
-  tkt_demo_view_say(
-      view, TKT_DEMO_PLAIN,
-      "%5.1f s  worker %d has locked accounts %u and %u (tokens %llu and %llu) and read "
-      "%lld and %lld",
-      seconds_in(stage, now), VICTIM, t->source, t->target, (unsigned long long)t->source_token,
-      (unsigned long long)t->target_token, (long long)t->source_balance,
-      (long long)t->target_balance);
+  tkt_demo_view_say(view, TKT_DEMO_PLAIN,
+                    "%5.1f s  worker %d has locked accounts %u and %u and read %lld and %lld;\n"
+                    "         its tokens are %llu and %llu",
+                    seconds_in(stage, now), VICTIM, t->source, t->target,
+                    (long long)t->source_balance, (long long)t->target_balance,
+                    (unsigned long long)t->source_token, (unsigned long long)t->target_token);
   tkt_demo_view_say(
       view, TKT_DEMO_BAD,
-      "         and is killed with SIGKILL before it writes; its locks stay until their "
-      "lease of %d s ends",
+      "         and is killed with SIGKILL before it writes. Nobody else gets these two\n"
+      "         locks until their lease of %d s ends",
       TKT_DEMO_LEASE_S);
   next_scene(stage, LEASE_RUNS, now);
 }
@@ -102,18 +101,17 @@ static void try_late_write(struct stage *stage, int64_t now) {
     }
   }
   if (worker == 0) return;
-  tkt_demo_view_say(
-      view, TKT_DEMO_GOOD,
-      "%5.1f s  the lease is over: worker %u got account %u with token %llu and went on",
-      seconds_in(stage, now), worker, account, (unsigned long long)token);
+  tkt_demo_view_say(view, TKT_DEMO_GOOD,
+                    "%5.1f s  the lease is over: worker %u got account %u and wrote it\n"
+                    "         with token %llu",
+                    seconds_in(stage, now), worker, account, (unsigned long long)token);
   switch (tkt_bank_write(stage->bank, t, why)) {
   case TKT_BANK_FENCED:
     stage->late_write_refused = true;
-    tkt_demo_view_say(
-        view, TKT_DEMO_GOOD,
-        "         the dead worker's write comes late, with token %llu: refused, account "
-        "%u has seen %llu",
-        (unsigned long long)old, account, (unsigned long long)token);
+    tkt_demo_view_say(view, TKT_DEMO_GOOD,
+                      "         The dead worker's write arrives after all,\n"
+                      "         with token %llu: refused, it is not above that one",
+                      (unsigned long long)old);
     break;
   case TKT_BANK_WRITTEN:
     tkt_demo_view_say(view, TKT_DEMO_BAD,
