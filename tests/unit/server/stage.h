@@ -199,6 +199,11 @@ static inline bool next_message(struct client *c, struct tkt_msg *msg) {
   return tkt_buf_len(&c->got) > 0 && next_message(c, msg);
 }
 
+/* Bytes received that no message took yet. */
+static inline size_t unread(const struct client *c) {
+  return tkt_buf_len(&c->got) - c->shown + (c->shown ? c->parser.input.len : 0);
+}
+
 static inline void read_greeting(struct client *c) {
   struct tkt_msg msg;
   assert_true(next_message(c, &msg));
