@@ -34,14 +34,15 @@ impl Server {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode");
             command.arg("--token-file").arg(path);
         }
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the server does not start");
+        let log = folder.join("log");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(fs::File::create(&log).expect("its log"));
+        let mut child = command.spawn().expect("the server does not start");
         let mut ready = String::new();
         BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut ready).expect("the ready line");
         let address = ready
             .split_once("\"address\"")
             .and_then(|(_, rest)| rest.split('"').nth(1))
-            .unwrap_or_else(|| panic!("no address in the ready line {ready:?}"))
+            .unwrap_or_else(|| panic!("no address in {ready:?}: {}", fs::read_to_string(&log).unwrap_or_default()))
             .to_string();
         Server { child, folder, address }
     }

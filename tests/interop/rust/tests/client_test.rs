@@ -70,7 +70,7 @@ async fn contended_counters_lose_no_update() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tens_of_thousands_of_acquires_at_once_are_all_served() {
     const KEYS: usize = 4;
-    const EACH: u64 = 5000;
+    const EACH: u64 = 10_000;
     let server = Server::start();
     let broker = open(&server).await;
     let counters: Arc<[AtomicU64; KEYS]> = Arc::default();
@@ -153,7 +153,8 @@ async fn keys_up_to_128_bytes_of_any_script() {
 #[tokio::test(flavor = "multi_thread")]
 async fn right_token_is_served_and_wrong_one_ends_in_their_timeout() {
     let server = Server::with("127.0.0.1:0", Some("a-long-enough-secret"));
-    let connect = |token: &str| TicketBroker::builder().addrs([server.address.as_str()]).token(token).connect().unwrap();
+    let connect =
+        |token: &str| TicketBroker::builder().addrs([server.address.as_str()]).token(token).connect().unwrap();
     let right = connect("a-long-enough-secret");
     let wrong = connect("another-secret");
     assert!(matches!(wrong.acquire("guarded", seconds(3), LEASE).await, Err(TicketError::Timeout)));
