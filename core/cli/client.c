@@ -117,6 +117,7 @@ int tkt_cli_open(struct tkt_cli_client *client, const char *program,
                  const struct tkt_cli_client_options *from) {
   memset(client, 0, sizeof *client);
   client->program = program;
+  client->options = from;
   client->signal_fd = -1;
   ticketing_options *o = NULL;
   int status = tkt_exit_of(ticketing_options_new(&o));
@@ -167,8 +168,26 @@ int tkt_cli_await(struct tkt_cli_client *client, ticketing_op *op) {
   }
 }
 
+static void print_addresses(const struct tkt_cli_client_options *from) {
+  const char *variable = getenv(ADDRESS_VARIABLE);
+  if (from->address_count == 0)
+    fprintf(stderr, "%s", variable && *variable ? variable : DEFAULT_ADDRESS);
+  for (size_t i = 0; i < from->address_count; i++)
+    fprintf(stderr, "%s%s", i ? ", " : "", from->addresses[i]);
+}
+
 int tkt_cli_failed(const struct tkt_cli_client *client, int result, const char *message) {
-  fprintf(stderr, "%s: %s\n", client->program, *message ? message : ticketing_error_text(result));
+  fprintf(stderr, "%s: %s", client->program, *message ? message : ticketing_error_text(result));
+  if (result == TICKETING_E_NOT_CONNECTED) {
+    fprintf(stderr, "; tried ");
+    print_addresses(client->options);
+    fprintf(stderr, ": start a server there with `ticketing serve`, or name another with --addr "
+                    "HOST:PORT");
+  } else if (result == TICKETING_E_AUTH) {
+    fprintf(stderr, "; --token-file FILE or " TOKEN_VARIABLE " gives the client token that the "
+                    "server knows");
+  }
+  fprintf(stderr, "\n");
   return tkt_exit_of(result);
 }
 

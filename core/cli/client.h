@@ -24,13 +24,15 @@ extern const struct argp tkt_cli_client_argp;
 
 struct tkt_cli_client {
   const char *program; /* "ticketing acquire": what sentences begin with */
+  const struct tkt_cli_client_options *options;
   ticketing_broker *broker;
   int signal_fd;
   sigset_t mask_before; /* for a child */
 };
 
 /* Blocks the signals that end a program (and SIGCHLD), and opens the broker. An exit status; where
- * it is not OK the reason was printed and nothing is open. Does not wait for a server. */
+ * it is not OK the reason was printed and nothing is open. `options` must outlive the client. Does
+ * not wait for a server. */
 int tkt_cli_open(struct tkt_cli_client *client, const char *program,
                  const struct tkt_cli_client_options *options);
 
@@ -45,8 +47,8 @@ int tkt_cli_next_signal(struct tkt_cli_client *client, bool *from_terminal_out);
 /* Closes the broker (it may dispatch up to 5 s for releases under way) and frees it. */
 void tkt_cli_close(struct tkt_cli_client *client);
 
-/* Prints how an op or a call failed, as one sentence in the command's name, and returns the exit
- * status for it. */
+/* Prints how an op or a call failed, in the command's name, with what to do where an option of the
+ * command line can help. Returns the exit status for it. */
 int tkt_cli_failed(const struct tkt_cli_client *client, int result, const char *message);
 int tkt_cli_op_failed(const struct tkt_cli_client *client, const ticketing_op *op);
 

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 static bool output_missing;
+static bool loss_told;
 
 static void check_output_at_exit(void) {
-  if (fflush(stdout) == 0 && !ferror(stdout)) return;
+  if (loss_told || (fflush(stdout) == 0 && !ferror(stdout))) return;
   int reason = errno;
   fprintf(stderr,
           "ticketing: standard output is closed or cannot be written (%s): what was printed is "
@@ -37,6 +38,7 @@ bool tkt_streams_output_missing(void) {
 
 bool tkt_streams_flush(const char *program) {
   if (!output_missing && fflush(stdout) == 0 && !ferror(stdout)) return true;
+  loss_told = true;
   fprintf(stderr,
           "%s: standard output is closed or cannot be written%s%s; give it a file, a terminal or "
           "/dev/null\n",

@@ -113,12 +113,13 @@ bool tkt_value_duration(const char *name, const char *text, int64_t min_ns, int6
     return true;
   }
   char quoted[TKT_VALUE_QUOTE_SIZE], low[TKT_VALUE_TEXT_SIZE], high[TKT_VALUE_TEXT_SIZE];
-  bool negative = *text == '-';
+  int64_t opposite;
+  bool negative = *text == '-' && read_duration(text + 1, &opposite);
   snprintf(why, TKT_VALUE_WHY_SIZE,
            "%s is %s, %s; it may be %s to %s, written like 5, 2.5, 500ms, 2s, 1m", name,
            tkt_value_quote(text, quoted),
            form       ? "out of its range"
-           : negative ? "negative or no duration"
+           : negative ? "negative"
                       : "no duration",
            tkt_value_duration_text(min_ns, low), tkt_value_duration_text(max_ns, high));
   return false;

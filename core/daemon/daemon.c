@@ -62,22 +62,26 @@ static enum tkt_daemon_result check(const struct tkt_daemon_config *config, char
   return TKT_DAEMON_STOPPED;
 }
 
-/* Each session is a descriptor; the soft limit of 1,024 is there for programs that use select. */
-static void raise_descriptor_limit(struct daemon *daemon) {
+/* Each session is a descriptor; the soft limit of 1,024 is there for programs that use select.
+ * Returns how many sessions the hard limit has room for, at most `wanted`: beyond it a connection
+ * is closed at accept and counted, which is better than left waiting for a descriptor. */
+static uint32_t raise_descriptor_limit(struct tkt_log *log, uint32_t wanted) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
   if (limit.rlim_cur < limit.rlim_max) {
     struct rlimit raised = {limit.rlim_max, limit.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
   enum { OWN_DESCRIPTORS = 64 }; /* listeners, poller, files */
-  if (limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < (rlim_t)daemon->config->limits.sessions + OWN_DESCRIPTORS)
-    tkt_log_fields(&daemon->log, TKT_LOG_WARNING,
-                   "the descriptor limit is below the session limit: connections beyond it wait; "
-                   "raise it with ulimit -n or LimitNOFILE",
-                   TKT_FIELD_NUMBER("descriptors", limit.rlim_cur),
-                   TKT_FIELD_NUMBER("sessions", daemon->config->limits.sessions));
+  if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)wanted + OWN_DESCRIPTORS)
+    return wanted;
+  uint32_t room = limit.rlim_cur > OWN_DESCRIPTORS ? (uint32_t)limit.rlim_cur - OWN_DESCRIPTORS : 1;
+  tkt_log_fields(log, TKT_LOG_INFO,
+                 "the hard descriptor limit allows fewer sessions than the session limit; raise it "
+                 "with LimitNOFILE or ulimit -Hn where that is too few",
+                 TKT_FIELD_NUMBER("descriptors", limit.rlim_cur),
+                 TKT_FIELD_NUMBER("wanted", wanted), TKT_FIELD_NUMBER("sessions", room));
+  return room;
 }
 
 static enum tkt_daemon_result open_data(struct daemon *daemon, char *why) {
@@ -101,6 +105,7 @@ static enum tkt_daemon_result open_server(struct daemon *daemon, char *why) {
       .storage = &tkt_memory_storage,
       .nonce = nonce,
   };
+  engine.limits.sessions = raise_descriptor_limit(&daemon->log, engine.limits.sessions);
   int64_t unix_us = tkt_clock_unix_us();
   bool ignored;
   engine.first_token = tkt_first_token(unix_us, &ignored);
@@ -211,10 +216,7 @@ enum tkt_daemon_result tkt_daemon_run(const struct tkt_daemon_config *config, in
   *signal_out = 0;
   enum tkt_daemon_result result = check(config, why);
   if (result == TKT_DAEMON_STOPPED) result = open_data(&daemon, why);
-  if (result == TKT_DAEMON_STOPPED) {
-    raise_descriptor_limit(&daemon);
-    result = open_server(&daemon, why);
-  }
+  if (result == TKT_DAEMON_STOPPED) result = open_server(&daemon, why);
   if (result == TKT_DAEMON_STOPPED) result = open_loop(&daemon, why);
   if (result == TKT_DAEMON_STOPPED) {
     announce(&daemon);
