@@ -30,7 +30,7 @@ int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result
   if (rc != TICKETING_OK) {
     snprintf(result->first_failure, sizeof result->first_failure,
              "no session with %s within %d s: %s", plan->address, TKT_BENCH_READY_S,
-             ticketing_error_text(rc));
+             rc == TICKETING_E_TIMEOUT ? "no lock server answers there" : ticketing_error_text(rc));
     ticketing_broker_free(broker);
     return rc == TICKETING_E_TIMEOUT ? TICKETING_E_NOT_CONNECTED : rc;
   }
