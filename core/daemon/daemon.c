@@ -25,6 +25,7 @@ struct daemon {
   struct tkt_loop loop;
   struct tkt_signals signals;
   struct tkt_report report;
+  uint32_t sessions; /* as many as there are descriptors for */
 };
 
 static bool nonce(void *context, uint8_t *out, size_t len) {
@@ -65,7 +66,7 @@ static enum tkt_daemon_result check(const struct tkt_daemon_config *config, char
 /* Each session is a descriptor; the soft limit of 1,024 is there for programs that use select.
  * Returns how many sessions the hard limit has room for, at most `wanted`: beyond it a connection
  * is closed at accept and counted, which is better than left waiting for a descriptor. */
-static uint32_t raise_descriptor_limit(struct tkt_log *log, uint32_t wanted) {
+static uint32_t raise_descriptor_limit(uint32_t wanted) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
   if (limit.rlim_cur < limit.rlim_max) {
@@ -75,13 +76,7 @@ static uint32_t raise_descriptor_limit(struct tkt_log *log, uint32_t wanted) {
   enum { OWN_DESCRIPTORS = 64 }; /* listeners, poller, files */
   if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)wanted + OWN_DESCRIPTORS)
     return wanted;
-  uint32_t room = limit.rlim_cur > OWN_DESCRIPTORS ? (uint32_t)limit.rlim_cur - OWN_DESCRIPTORS : 1;
-  tkt_log_fields(log, TKT_LOG_INFO,
-                 "the hard descriptor limit allows fewer sessions than the session limit; raise it "
-                 "with LimitNOFILE or ulimit -Hn where that is too few",
-                 TKT_FIELD_NUMBER("descriptors", limit.rlim_cur),
-                 TKT_FIELD_NUMBER("wanted", wanted), TKT_FIELD_NUMBER("sessions", room));
-  return room;
+  return limit.rlim_cur > OWN_DESCRIPTORS ? (uint32_t)limit.rlim_cur - OWN_DESCRIPTORS : 1;
 }
 
 static enum tkt_daemon_result open_data(struct daemon *daemon, char *why) {
@@ -105,7 +100,8 @@ static enum tkt_daemon_result open_server(struct daemon *daemon, char *why) {
       .storage = &tkt_memory_storage,
       .nonce = nonce,
   };
-  engine.limits.sessions = raise_descriptor_limit(&daemon->log, engine.limits.sessions);
+  engine.limits.sessions = raise_descriptor_limit(engine.limits.sessions);
+  daemon->sessions = engine.limits.sessions;
   int64_t unix_us = tkt_clock_unix_us();
   bool ignored;
   engine.first_token = tkt_first_token(unix_us, &ignored);
@@ -167,6 +163,13 @@ static void announce(struct daemon *daemon) {
   tkt_log_plain(&daemon->log, TKT_LOG_WARNING,
                 "durability is memory: holders of a previous run are unknown, and a wall clock set "
                 "back since then makes lower tokens");
+  if (daemon->sessions < daemon->config->limits.sessions)
+    tkt_log_fields(
+        &daemon->log, TKT_LOG_INFO,
+        "the hard descriptor limit allows fewer sessions than --max-sessions; raise it with "
+        "LimitNOFILE or ulimit -Hn where that is too few",
+        TKT_FIELD_NUMBER("wanted", daemon->config->limits.sessions),
+        TKT_FIELD_NUMBER("sessions", daemon->sessions));
   if (daemon->config->token_count == 0)
     tkt_log_plain(&daemon->log, TKT_LOG_INFO, "no client tokens: every client is accepted");
   for (size_t i = 0; i < daemon->loop.listener_count; i++) {
