@@ -1,8 +1,6 @@
 /* CALLER mode: the dispatching caller is the only one who runs turns while the broker lives. */
 #include "drive/broker.h"
-#include "drive/link.h"
 #include "drive/turn.h"
-#include "net/clock.h"
 
 #include <errno.h>
 
@@ -15,13 +13,8 @@ static void tear_down(struct tkt_broker *broker) {
   struct tkt_ended ended = {0};
   struct tkt_poll_event none[TKT_POLL_ROOM];
   tkt_lock_take(&broker->lock);
-  if (!atomic_load(&broker->dead)) {
-    tkt_turn(broker, NULL, 0, false, &ended);
-    tkt_inbox_push(&broker->inbox, &broker->node, TKT_COMMAND_BROKER_CLOSE);
-    tkt_turn(broker, NULL, 0, false, &ended);
-    if (!atomic_load(&broker->dead)) tkt_turn_die(broker, &ended, tkt_clock_now());
-    tkt_links_bury(broker);
-  }
+  tkt_turn(broker, NULL, 0, false, &ended);
+  tkt_turn_end(broker, &ended);
   tkt_lock_give(&broker->lock);
   /* Takes a wake-up back, so that a set the descriptor still stands in finds nothing. */
   tkt_poller_wait(&broker->poller, none, TKT_POLL_ROOM, false);

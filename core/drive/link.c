@@ -139,10 +139,8 @@ static void write_out(struct tkt_broker *broker, struct tkt_link *link, int64_t 
       write_failed(broker, link, now);
       return;
     }
-    if (n > 0) {
-      tkt_session_handed(link->session, (size_t)n);
-      tkt_session_written(link->session, (size_t)n, now);
-    }
+    if (n > 0) tkt_session_handed(link->session, (size_t)n);
+    tkt_session_written(link->session, n > 0 ? (size_t)n : 0, now);
     if (n < (ssize_t)bytes.len) {
       link->blocked = true;
       poll_as_needed(broker, link, now);

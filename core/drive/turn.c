@@ -7,6 +7,9 @@
 
 #include <limits.h>
 
+/* Beyond the limit of a close (rule B7). */
+#define CLOSE_OVER (6 * TKT_S)
+
 /* Publishes how an op ended and puts it on the list of this turn, which takes over the driver's
  * reference. */
 static void end_op(struct tkt_op *op, int status, struct tkt_ended *ended) {
@@ -187,20 +190,43 @@ static bool serve(struct tkt_broker *broker, int64_t now) {
   return any;
 }
 
-void tkt_turn_die(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
+static void work_off(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
+  bool more;
+  do {
+    more = serve(broker, now);
+    more = collect(broker, ended, now) || more;
+  } while (more);
+}
+
+/* Streams closed; ops the engine still holds, none where its close has finished, ended. */
+static void die(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now) {
   atomic_store(&broker->dead, true);
   tkt_links_abandon(broker);
   struct tkt_list *node;
   while ((node = tkt_list_first(&broker->live))) {
     struct tkt_op *op = TKT_CONTAINER(node, struct tkt_op, live);
-    bool sent = op->call.detail.attempts > 0;
     tkt_client_forget(broker->client, &op->call, now);
-    int status = op->kind == TKT_OP_CLOSE ? TKT_OK : sent ? TKT_INDETERMINATE : TKT_CLOSED;
+    int status = op->kind == TKT_OP_CLOSE     ? TKT_OK
+                 : op->kind == TKT_OP_RELEASE ? TKT_INDETERMINATE
+                                              : TKT_CLOSED;
     op->call.outcome = (enum tkt_outcome)status;
     end_op(op, status, ended);
   }
   /* The I/O thread sees it and ends; a dispatcher returns. */
   tkt_poller_wake(&broker->poller);
+}
+
+void tkt_turn_end(struct tkt_broker *broker, struct tkt_ended *ended) {
+  if (atomic_load(&broker->dead)) return;
+  int64_t now = tkt_clock_now();
+  close_in_background(broker, now);
+  work_off(broker, ended, now);
+  /* The engine's own rules say how each call ends when the time for closing is over. */
+  now += CLOSE_OVER;
+  tkt_client_tick(broker->client, now);
+  work_off(broker, ended, now);
+  die(broker, ended, now);
+  tkt_links_bury(broker);
 }
 
 void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, int count,
@@ -212,14 +238,10 @@ void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, in
   drain(broker, ended, now);
   if (atomic_load(&broker->dead)) return;
   if (polled) tkt_client_tick(broker->client, now);
-  bool more;
-  do {
-    more = serve(broker, now);
-    more = collect(broker, ended, now) || more;
-  } while (more);
+  work_off(broker, ended, now);
   if (polled) tkt_links_bury(broker);
   if (tkt_client_finished(broker->client))
-    tkt_turn_die(broker, ended, now);
+    die(broker, ended, now);
   else
     tkt_poller_arm(&broker->poller, tkt_client_next_deadline(broker->client));
 }

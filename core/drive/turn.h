@@ -19,8 +19,9 @@ struct tkt_ended {
 void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, int count,
               bool polled, struct tkt_ended *ended);
 
-/* Makes the broker dead, with the lock held: streams closed, ops the engine still holds ended. */
-void tkt_turn_die(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now);
+/* Closes now, with the lock held and nobody polling: what the sockets do not take is dropped, what
+ * is pending ends, the broker is dead. */
+void tkt_turn_end(struct tkt_broker *broker, struct tkt_ended *ended);
 
 /* Wakes and reports, without the lock. */
 void tkt_deliver(struct tkt_broker *broker, struct tkt_ended *ended);
