@@ -131,8 +131,14 @@ void tkt_peer_timer(struct tkt_server *server, struct tkt_peer *peer) {
       tkt_wheel_set(&server->wheel, &peer->timer, from + KEEPALIVE_NS);
     }
     break;
-  case TKT_PEER_HANDSHAKE:
   case TKT_PEER_ENDING:
+    if (tkt_list_linked(&peer->dirty)) { /* slept through it: the output was not even offered yet */
+      tkt_wheel_set(&server->wheel, &peer->timer, server->now + LAST_WRITE_NS);
+      break;
+    }
+    tkt_peer_abort(server, peer);
+    break;
+  case TKT_PEER_HANDSHAKE:
   case TKT_PEER_LINGERING:
     tkt_peer_abort(server, peer);
     break;

@@ -172,17 +172,31 @@ static inline void send_bytes(struct client *c, const void *data, size_t len) {
   tkt_server_input(c->stage->server, c->peer, tkt_span(data, len), c->stage->now);
 }
 
+static inline void forget_client(struct client *c) {
+  tkt_parser_release(&c->parser);
+  tkt_buf_release(&c->got);
+}
+
+/* A place for a client; that of a closed one only where there is no other. */
+static inline struct client *client_slot(struct stage *s) {
+  if (s->client_count < CLIENTS_MAX) return &s->clients[s->client_count++];
+  for (size_t i = 0; i < CLIENTS_MAX; i++)
+    if (!s->clients[i].peer) {
+      forget_client(&s->clients[i]);
+      return &s->clients[i];
+    }
+  fail_msg("more than %d clients", CLIENTS_MAX);
+  return NULL;
+}
+
 /* NULL: refused at accept. */
 static inline struct client *connect_raw(struct stage *s) {
-  assert_true(s->client_count < CLIENTS_MAX);
-  struct client *c = &s->clients[s->client_count];
+  struct client *c = client_slot(s);
   memset(c, 0, sizeof *c);
   c->stage = s;
   tkt_parser_init(&c->parser, &tkt_wire2, TKT_PHASE_GREETING);
   c->peer = tkt_server_accept(s->server, &tkt_wire2, c, s->now);
-  if (!c->peer) return NULL;
-  s->client_count++;
-  return c;
+  return c->peer ? c : NULL;
 }
 
 static inline bool next_message(struct client *c, struct tkt_msg *msg) {
@@ -390,10 +404,8 @@ static inline const struct noted_change *last_change(const struct stage *s) {
 
 static inline void stage_close(struct stage *s) {
   tkt_server_free(s->server);
-  for (size_t i = 0; i < s->client_count; i++) {
-    tkt_parser_release(&s->clients[i].parser);
-    tkt_buf_release(&s->clients[i].got);
-  }
+  for (size_t i = 0; i < s->client_count; i++)
+    forget_client(&s->clients[i]);
 }
 
 #endif
