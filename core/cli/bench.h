@@ -46,6 +46,7 @@ struct tkt_bench_result {
   const char *workload;
   struct tkt_bench_plan plan;
   int64_t elapsed_ns;
+  int64_t user_ns, system_ns; /* CPU time of this process while it ran */
   uint64_t failed;
   uint64_t failures[TKT_BENCH_CODES];
   char first_failure[TICKETING_MESSAGE_SIZE];
@@ -71,6 +72,10 @@ int tkt_bench_latency(const struct tkt_bench_plan *plan, struct tkt_bench_result
 /* Opens a broker for the plan and waits until it is usable. As the workloads return. */
 int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result *result,
                       ticketing_broker **broker_out);
+
+/* Before and after the measured part: elapsed and CPU time. `now` as in the progress. */
+void tkt_bench_clock_start(struct tkt_bench_result *result, int64_t now);
+void tkt_bench_clock_stop(struct tkt_bench_result *result, int64_t now);
 
 /* The key and parameters of a task; *text and *key must live as long as the params are used. */
 void tkt_bench_params(uint32_t key_number, char text[TKT_BENCH_KEY_SIZE], ticketing_key *key,

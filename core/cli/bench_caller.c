@@ -112,7 +112,8 @@ static void drain(struct loop *loop) {
 static void run(struct loop *loop) {
   const struct tkt_bench_plan *plan = loop->plan;
   struct tkt_bench_progress progress = {0};
-  int64_t start = loop->now = ticketing_now_ns();
+  loop->now = ticketing_now_ns();
+  tkt_bench_clock_start(loop->result, loop->now);
   for (uint32_t i = 0; i < plan->tasks; i++)
     begin_cycle(loop, &loop->tasks[i]);
   ticketing_broker_flush(loop->broker);
@@ -128,7 +129,7 @@ static void run(struct loop *loop) {
     ticketing_broker_flush(loop->broker);
     if (turn % PROGRESS_TURNS == 0) tkt_bench_progress(&progress, plan, loop->ended, loop->now);
   }
-  loop->result->elapsed_ns = loop->now - start;
+  tkt_bench_clock_stop(loop->result, loop->now);
   tkt_bench_progress_end(&progress);
 }
 

@@ -63,6 +63,10 @@ void tkt_bench_print_text(const struct tkt_bench_result *result) {
          io_name(result));
   printf("  %llu cycles in %.3f s: %.0f cycles/s\n", (unsigned long long)result->cycle.count,
          (double)result->elapsed_ns / 1e9, per_second(result));
+  if (result->cycle.count)
+    printf("  CPU of this side, a cycle: %.2f us user, %.2f us system\n",
+           (double)result->user_ns / 1e3 / (double)result->cycle.count,
+           (double)result->system_ns / 1e3 / (double)result->cycle.count);
   print_latency("cycle", &result->cycle);
   if (result->acquire.count) print_latency("acquire", &result->acquire);
   if (result->failed == 0) {
@@ -100,10 +104,12 @@ static void print_json_latency(const char *name, const struct tkt_histogram *his
 
 static void print_json_result(const struct tkt_bench_result *result) {
   printf("{\"workload\": \"%s\", \"io\": \"%s\", \"tasks\": %u, \"keys\": %u, \"cycles\": %llu, "
-         "\"seconds\": %.6f, \"cycles_per_second\": %.1f, \"failed\": %llu",
+         "\"seconds\": %.6f, \"user_seconds\": %.6f, \"system_seconds\": %.6f, "
+         "\"cycles_per_second\": %.1f, \"failed\": %llu",
          result->workload, io_name(result), result->plan.tasks, result->plan.keys,
          (unsigned long long)result->cycle.count, (double)result->elapsed_ns / 1e9,
-         per_second(result), (unsigned long long)result->failed);
+         (double)result->user_ns / 1e9, (double)result->system_ns / 1e9, per_second(result),
+         (unsigned long long)result->failed);
   print_json_latency("cycle", &result->cycle);
   if (result->acquire.count) print_json_latency("acquire", &result->acquire);
   if (result->failed) {

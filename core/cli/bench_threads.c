@@ -130,6 +130,7 @@ static int run(struct crew *crew, struct worker *workers, struct tkt_bench_resul
     return TICKETING_E_SYSTEM;
   }
   int64_t start = ticketing_now_ns();
+  tkt_bench_clock_start(result, start);
   move_gate(crew, OPEN);
   watch(crew);
   int64_t end = start;
@@ -138,7 +139,7 @@ static int run(struct crew *crew, struct worker *workers, struct tkt_bench_resul
     if (workers[i].ended_ns > end) end = workers[i].ended_ns;
     add_up(result, &workers[i].result);
   }
-  result->elapsed_ns = end - start;
+  tkt_bench_clock_stop(result, end);
   return TICKETING_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result *result,
                       ticketing_broker **broker_out) {
@@ -36,6 +37,30 @@ int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result
   }
   *broker_out = broker;
   return TICKETING_OK;
+}
+
+static void read_cpu(int64_t *user_ns, int64_t *system_ns) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  *user_ns = used.ru_utime.tv_sec * TICKETING_SECOND + used.ru_utime.tv_usec * 1000;
+  *system_ns = used.ru_stime.tv_sec * TICKETING_SECOND + used.ru_stime.tv_usec * 1000;
+}
+
+/* The fields hold the readings of the start, with the sign that makes the stop an addition. */
+void tkt_bench_clock_start(struct tkt_bench_result *result, int64_t now) {
+  int64_t user_ns, system_ns;
+  read_cpu(&user_ns, &system_ns);
+  result->user_ns = -user_ns;
+  result->system_ns = -system_ns;
+  result->elapsed_ns = -now;
+}
+
+void tkt_bench_clock_stop(struct tkt_bench_result *result, int64_t now) {
+  int64_t user_ns, system_ns;
+  read_cpu(&user_ns, &system_ns);
+  result->user_ns += user_ns;
+  result->system_ns += system_ns;
+  result->elapsed_ns += now;
 }
 
 void tkt_bench_params(uint32_t key_number, char text[TKT_BENCH_KEY_SIZE], ticketing_key *key,
