@@ -133,7 +133,9 @@ static void r1_release_without_an_answer_is_indeterminate_and_the_ticket_stays(v
    */
   int rc = ticketing_ticket_release(ticket, message);
   assert_true(rc == TICKETING_OK || rc == TICKETING_NOT_CURRENT);
-  assert_int_equal(ticketing_ticket_release(ticket, message), rc);
+  /* The other attempt's R may still prove that it was our own release. */
+  int again = ticketing_ticket_release(ticket, message);
+  assert_true(again == rc || again == TICKETING_OK);
   ticketing_ticket_free(ticket);
   end_fixture(&f);
 }
