@@ -159,6 +159,11 @@ static void set_duty(struct sim *sim, const struct sim_client *client, uint64_t 
   if (g && !client->closing) g->duty_at = sim->now;
 }
 
+static void count_unknown(struct sim_client *client, const struct sim_actor *a) {
+  client->indeterminate++;
+  client->unknown[a->key][a->plan.lease_s]++;
+}
+
 static void drop(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
   struct sim_ticket *t = a->ticket;
   sim_note(sim, "c%u a%u drops token %llu", client->index, a->index, TOKEN(t->token));
@@ -178,7 +183,7 @@ static void cancel(struct sim *sim, struct sim_client *client, struct sim_actor 
   if (a->state == SIM_ACQUIRING || a->state == SIM_GRANTED) client->cancels++;
   sim_note(sim, "c%u a%u %s", client->index, a->index, forget ? "forgets" : "cancels");
   if (forget) {
-    if (a->pending && a->state == SIM_ACQUIRING) client->indeterminate++;
+    if (a->pending && a->state == SIM_ACQUIRING) count_unknown(client, a);
     tkt_client_forget(client->engine, &a->call, local(sim, client));
     memset(&a->call, 0xa5, sizeof a->call);
     a->pending = false;
@@ -309,9 +314,9 @@ int64_t sim_actors_due(const struct sim *sim, const struct sim_client *client) {
 static void acquired(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
   enum tkt_outcome outcome = a->call.outcome;
   sim_note(sim, "c%u a%u acquire k%u ends as %d", client->index, a->index, a->key, outcome);
-  invariants_acquired(sim, a);
   sim->ended[outcome - TKT_NO_MEMORY]++;
-  if (outcome == TKT_INDETERMINATE) client->indeterminate++;
+  if (outcome == TKT_INDETERMINATE) count_unknown(client, a);
+  invariants_acquired(sim, a);
   if (outcome != TKT_OK) {
     idle(sim, a, pause_between(sim));
     return;
@@ -352,9 +357,10 @@ static void other_ended(struct sim *sim, struct sim_client *client, struct sim_a
     invariants_released(sim, a, &a->call);
   } else {
     int64_t now = local(sim, client);
-    bool allowed = outcome == TKT_OK || (outcome == TKT_TIMEOUT && now >= a->bound) ||
-                   (outcome == TKT_CANCELLED && a->cancelled) ||
-                   (outcome == TKT_CLOSED && client->closing);
+    bool allowed =
+        outcome == TKT_OK || (outcome == TKT_TIMEOUT && now >= a->bound) ||
+        (outcome == TKT_CANCELLED && a->cancelled) || (outcome == TKT_CLOSED && client->closing) ||
+        (outcome == TKT_AUTH && sim->profile.impostor && client->index == sim->profile.clients - 1);
     if (!allowed)
       sim_fail(sim, "c%u a%u: a wait for readiness ends as %d", client->index, a->index, outcome);
   }

@@ -12,14 +12,19 @@ static int64_t local(const struct sim *sim, const struct sim_client *client) {
   return sim_local(sim, &client->clock);
 }
 
+static bool is_impostor(const struct sim *sim, const struct sim_client *client) {
+  return sim->profile.impostor && client->index == sim->profile.clients - 1;
+}
+
 void sim_client_open(struct sim *sim, struct sim_client *client) {
   static const char *const address = "127.0.0.1:5225";
-  struct tkt_client_config config = {.addresses = &address,
-                                     .address_count = 1,
-                                     .token = tkt_span_str("sesame"),
-                                     .max_in_flight = TKT_IN_FLIGHT_DEFAULT,
-                                     .max_unsent = TKT_UNSENT_DEFAULT,
-                                     .cancel_keeps_session = client->cancel_keeps};
+  struct tkt_client_config config = {
+      .addresses = &address,
+      .address_count = 1,
+      .token = tkt_span_str(is_impostor(sim, client) ? "mellon" : "sesame"),
+      .max_in_flight = TKT_IN_FLIGHT_DEFAULT,
+      .max_unsent = TKT_UNSENT_DEFAULT,
+      .cancel_keeps_session = client->cancel_keeps};
   if (sim->profile.small_limits) {
     config.max_in_flight = 1 + (uint32_t)sim_below(sim, 4);
     config.max_unsent = (uint32_t)sim_below(sim, 4);
@@ -49,8 +54,9 @@ void sim_client_free(struct sim *sim, struct sim_client *client) {
   if (!client->engine) return;
   for (unsigned i = 0; i < SIM_CONNS; i++) {
     struct sim_conn *conn = &sim->conns[i];
-    if (conn->used && conn->client == client->index && !conn->closed[SIM_CLIENT_SIDE])
-      sim_close(sim, conn, SIM_CLIENT_SIDE);
+    if (!conn->used || conn->client != client->index || conn->closed[SIM_CLIENT_SIDE]) continue;
+    ledger_client_left(sim, conn);
+    sim_close(sim, conn, SIM_CLIENT_SIDE);
   }
   if (sim->options.plant != SIM_PLANT_LEAK) tkt_client_free(client->engine);
   client->engine = NULL;
@@ -76,6 +82,7 @@ static void write_out(struct sim *sim, struct sim_client *client, struct sim_con
     if (sim->failed) return;
     conn->sent_local = now;
     sim_pause(sim);
+    conn->fresh = conn->handed == 0 && !tkt_parser_mid_frame(&conn->taps[SIM_TAP_SENT]);
     if (conn->whole) {
       tkt_session_handed(conn->session, out.len);
       memcpy(conn->handed_copy, out.data, out.len);
@@ -136,6 +143,7 @@ static void close_session(struct sim *sim, struct sim_client *client, struct tkt
       read_in(sim, client, conn, TKT_READ_BEFORE_CLOSE);
     sim_note(sim, "c%u closes conn %u", client->index, conn->id);
     conn->session = NULL;
+    ledger_client_left(sim, conn);
     sim_close(sim, conn, SIM_CLIENT_SIDE);
   }
   tkt_session_closed(session, local(sim, client));

@@ -111,6 +111,28 @@ void invariants_taken(struct sim *sim, struct sim_actor *actor, const struct tkt
     sim_fail(sim, "c%u believes in token %llu longer than the server", actor->client, TOKEN(token));
 }
 
+/* S2: an acquire that ended with a final answer has no request left in flight. The wire does not
+ * say whose a request is; key and lease tell nearly as well. */
+static void check_none_left(struct sim *sim, const struct sim_actor *actor) {
+  const struct sim_client *client = &sim->clients[actor->client];
+  uint32_t open = 0, allowed = client->unknown[actor->key][actor->plan.lease_s];
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++) {
+    const struct sim_request *r = &sim->requests[i];
+    if (r->client == actor->client && r->key == actor->key && !r->settled &&
+        r->lease_s == actor->plan.lease_s)
+      open++;
+  }
+  for (unsigned i = 0; i < sim->profile.actors; i++) {
+    const struct sim_actor *a = &client->actors[i];
+    if (a->pending && a->state == SIM_ACQUIRING && a->key == actor->key &&
+        a->plan.lease_s == actor->plan.lease_s)
+      allowed++;
+  }
+  if (open > allowed)
+    sim_fail(sim, "c%u a%u: an acquire ended as %d, its request is still in flight", actor->client,
+             actor->index, actor->call.outcome);
+}
+
 /* S6: an acquire never sent ends with its wait; so it does unless its host could not run. */
 static void check_punctual(struct sim *sim, const struct sim_actor *actor, int64_t now) {
   const struct sim_client *client = &sim->clients[actor->client];
@@ -154,10 +176,14 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor) {
   case TKT_CLOSED:
     allowed = client->closing;
     break;
+  case TKT_AUTH:
+    allowed = sim->profile.impostor && actor->client == sim->profile.clients - 1;
+    break;
   default:
     allowed = false;
   }
   check_punctual(sim, actor, now);
+  check_none_left(sim, actor);
   if (!allowed)
     sim_fail(sim, "c%u a%u: an acquire (wait %u s) ends as %d after %.6f s", actor->client,
              actor->index, actor->plan.wait_s, outcome, (double)(now - actor->started) / 1e9);

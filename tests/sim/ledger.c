@@ -132,6 +132,11 @@ void ledger_session_over(struct sim *sim, struct sim_conn *conn) {
     if (sim->requests[i].conn == conn->id) sim->requests[i].over = true;
 }
 
+void ledger_client_left(struct sim *sim, const struct sim_conn *conn) {
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++)
+    if (sim->requests[i].conn == conn->id) sim->requests[i].settled = true;
+}
+
 /* Among the requests that wait for the key, the one that came first. */
 static struct sim_request *first_waiting(struct sim *sim, unsigned key) {
   struct sim_request *first = NULL;
@@ -212,6 +217,7 @@ void ledger_turn_end(struct sim *sim) {
     if (!over) break;
     sim->settled_grants++;
   }
-  while (sim->settled_requests < sim->request_count && sim->requests[sim->settled_requests].over)
+  while (sim->settled_requests < sim->request_count && sim->requests[sim->settled_requests].over &&
+         sim->requests[sim->settled_requests].settled)
     sim->settled_requests++;
 }

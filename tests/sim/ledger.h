@@ -16,6 +16,9 @@ void ledger_tap(struct sim *sim, struct sim_conn *conn, enum sim_tap tap, const 
 /* The server knows that this connection ended: its requests can no longer be granted. */
 void ledger_session_over(struct sim *sim, struct sim_conn *conn);
 
+/* The client closed this connection: no reply can reach it any more. */
+void ledger_client_left(struct sim *sim, const struct sim_conn *conn);
+
 /* After a server turn: fairness of the grants it emitted, and its holders against the ledger. */
 void ledger_turn_end(struct sim *sim);
 

@@ -17,6 +17,10 @@ static void pipe_init(struct sim *sim, struct sim_pipe *pipe) {
   pipe->fin_at = pipe->reset_at = TKT_NEVER;
   pipe->reset_drops = false;
   /* Small windows force partial writes and back-pressure. */
+  if (sim->profile.narrow) {
+    pipe->cap = (uint32_t)sim_between(sim, 16, 120);
+    return;
+  }
   pipe->cap = sim->profile.quiet || sim_chance(sim, 2, 3)
                   ? SIM_PIPE_BYTES
                   : (uint32_t)sim_between(sim, 40, SIM_PIPE_BYTES);

@@ -70,16 +70,32 @@ static const struct sim_profile profiles[] = {
      .commit_delay_max = 1500 * TKT_MS,
      .commit_fail = 20,
      .commit_unknown = 20},
+    {.name = "narrow pipes",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 50 * TKT_MS,
+     .reset = 60,
+     .stall = 80,
+     .cancels = true,
+     .closes = true,
+     .narrow = true,
+     .commit_later = 300,
+     .commit_delay_max = 200 * TKT_MS},
 };
+
+/* A planted fault gets the calmest run in which it can show. */
+static const struct sim_profile *calm_profile(enum sim_plant plant) {
+  return &profiles[plant == SIM_PLANT_LATE_WAKE ? 2 : 0];
+}
 
 void sim_choose_profile(struct sim *sim) {
   size_t count = sizeof profiles / sizeof profiles[0];
   struct sim_profile *p = &sim->profile;
   *p = profiles[sim->options.seed % count];
-  if (sim->options.plant) *p = profiles[sim->options.plant == SIM_PLANT_LATE_WAKE ? 2 : 0];
+  if (sim->options.plant) *p = *calm_profile(sim->options.plant);
   p->clients = 1 + (unsigned)sim_below(sim, SIM_CLIENTS);
   p->actors = 1 + (unsigned)sim_below(sim, SIM_ACTORS);
   p->keys = 1 + (unsigned)sim_below(sim, SIM_KEYS);
+  p->impostor = !p->quiet && p->clients > 1 && sim_chance(sim, 1, 6);
   p->small_limits = !p->quiet && sim_chance(sim, 1, 4);
   /* The server keeps a lease 1/500 longer than promised: 2,000 ppm between two clocks. */
   p->drift_ppm = 900;

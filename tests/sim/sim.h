@@ -74,6 +74,8 @@ struct sim_profile {
   unsigned commit_fail, commit_unknown;  /* a 1,000 batches */
   bool restart_waits;                    /* a new server waits for the leases of the previous run */
   bool small_limits;
+  bool narrow;   /* pipes of a few bytes */
+  bool impostor; /* the last client has a token the server does not know */
   bool cancels, closes;
   int drift_ppm;
 };
@@ -116,6 +118,7 @@ struct sim_conn {
   struct tkt_session *session;
   bool connected, failed, eof_told[2], whole, shut_wanted, shut_done, write_blocked[2];
   size_t handed;
+  bool fresh; /* the bytes being written were encoded in this very call */
   uint8_t handed_copy[TKT_CHUNK];
   int64_t sent_local; /* the client's clock at the latest output call */
 
@@ -171,6 +174,7 @@ struct sim_request {
   uint64_t arrival;
   bool over; /* answered or its session ended */
   bool granted;
+  bool settled; /* the client has its reply, or closed the connection */
 };
 
 struct sim_ticket {
@@ -228,6 +232,8 @@ struct sim_client {
   int64_t reopen_at;
   uint64_t opened;
   struct sim_actor actors[SIM_ACTORS];
+  /* Ended so or forgotten, by key and lease: what may still be in flight with nobody behind it. */
+  uint32_t unknown[SIM_KEYS][TKT_LEASE_MAX_S + 1];
   unsigned indeterminate; /* acquires that ended so */
   unsigned cancels;       /* of sent or unsent acquires, in its life */
 };

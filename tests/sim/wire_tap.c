@@ -3,11 +3,32 @@
 
 #define TOKEN(t) ((unsigned long long)(t))
 
+/* S7: some acquire under way asked for this, and the wait is what remains of its own. Only for
+ * frames that were encoded in the call that writes them. */
+static void check_wait(struct sim *sim, const struct sim_conn *conn, unsigned key,
+                       const struct tkt_msg *msg) {
+  if (!conn->fresh) return;
+  const struct sim_client *client = &sim->clients[conn->client];
+  for (unsigned i = 0; i < sim->profile.actors; i++) {
+    const struct sim_actor *a = &client->actors[i];
+    if (!a->pending || a->state != SIM_ACQUIRING || a->key != key ||
+        a->plan.lease_s != msg->lease_s)
+      continue;
+    int64_t left = a->started + a->plan.wait_s * TKT_S - conn->sent_local;
+    int64_t rounded = a->plan.wait_s ? (left + TKT_S - 1) / TKT_S : 0;
+    if (rounded == msg->wait_s) return;
+  }
+  sim_fail(sim, "c%u sends an acquire with wait %u that fits no call", conn->client, msg->wait_s);
+}
+
 static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   int key = ledger_key(sim, msg->keys[0]);
   if (key < 0 || msg->id == 0 || msg->wait_s > TKT_WAIT_MAX_S || msg->lease_s < TKT_LEASE_MIN_S ||
       msg->lease_s > TKT_LEASE_MAX_S)
     sim_fail(sim, "c%u sends an acquire out of range", conn->client);
+  if (key >= 0) check_wait(sim, conn, (unsigned)key, msg);
+  if (sim->profile.impostor && conn->client == sim->profile.clients - 1)
+    sim_fail(sim, "c%u sends a request though the server never accepted it", conn->client);
   if (ledger_request(sim, msg->id))
     sim_fail(sim, "c%u sends owner %016llx a second time", conn->client, TOKEN(msg->id));
   if (sim->failed || sim->request_count == SIM_REQUESTS) return;
@@ -154,6 +175,10 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
 }
 
 static void delivered(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  if (msg->kind == TKT_MSG_GRANTED || msg->kind == TKT_MSG_TIMED_OUT || msg->kind == TKT_MSG_BUSY) {
+    struct sim_request *r = ledger_request(sim, msg->id);
+    if (r) r->settled = true;
+  }
   if (msg->kind == TKT_MSG_GRANTED) {
     struct sim_grant *g = ledger_grant(sim, msg->token);
     if (!g || g->delivered) return;

@@ -214,7 +214,8 @@ static void run_for(struct sim *sim, int64_t duration) {
 /* Every key can be had by somebody again. */
 static void final_acquires(struct sim *sim) {
   for (unsigned key = 0; key < sim->profile.keys && !sim->failed; key++) {
-    struct sim_client *client = &sim->clients[key % sim->profile.clients];
+    unsigned honest = sim->profile.clients - sim->profile.impostor;
+    struct sim_client *client = &sim->clients[key % honest];
     sim_actor_final(sim, client, key);
     while (!sim->failed && !sim_actors_idle(sim, client))
       if (!step(sim, TKT_NEVER)) sim_fail(sim, "an acquire in the calm never ends");
