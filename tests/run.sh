@@ -19,20 +19,21 @@ cd "$root" || exit 1
 # shellcheck source=packaging/dependencies.sh
 . packaging/dependencies.sh
 
-readonly suites=(tidy unit abi sim fuzz cli faults interop bench-smoke clang sanitize-address sanitize-thread)
+readonly suites=(tidy unit abi sim scenarios fuzz cli faults interop bench-smoke clang sanitize-address sanitize-thread)
 declare -A about=(
   [tidy]='one-way includes, names, format, and the rules for every file'
   [unit]='each layer by itself, tests named after the rules they prove'
   [abi]='header, ledger and library agree; the examples run; strict C99 and C++17'
   [sim]='client and server engines in one process under a seeded network and clock'
+  [scenarios]='what a caller must see of a scripted server, in each calling style'
   [fuzz]='the corpora through the codecs and engines; --all also searches on'
   [cli]='the command line: bad input, exit statuses'
   [faults]='real processes killed under load, five thousand sessions'
   [interop]='the published Python and Rust clients against our server'
-  [bench-smoke]='the benchmarks start, finish and agree with their own sums'
+  [bench-smoke]='benchmarks and demo run to their end and prove their sums; no number decides'
   [clang]='everything compiles with clang without a warning; unit tests run'
-  [sanitize-address]='unit, abi, sim and fuzz under ASan and UBSan'
-  [sanitize-thread]='unit, abi and sim under TSan'
+  [sanitize-address]='the same suites but interop under ASan and UBSan'
+  [sanitize-thread]='unit, abi, sim and scenarios under TSan'
 )
 
 all=0
@@ -74,6 +75,11 @@ fi
 
 jobs=$(nproc)
 export TICKETING_TEST_ALL=$all
+if ((all)); then
+  export TICKETING_SIM_SEEDS=${TICKETING_SIM_SEEDS:-4000} TICKETING_KILL_SECONDS=${TICKETING_KILL_SECONDS:-60}
+fi
+# What a user has set for his own servers is not for the tests.
+unset TICKETING_ADDR TICKETING_CLIENT_TOKEN TICKETING_CLIENT_TOKENS
 export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=second_deadlock_stack=1
 # Every process a test starts inherits this mark; whoever carries it at the end was left running.
 TICKETING_TEST_RUN="$$-$(date +%s)"
@@ -185,14 +191,27 @@ run_ctest() {
   if [[ -f $junit ]]; then add_tally junit "$junit"; else fails "ctest wrote no result"; fi
 }
 
-# The Python tests of a suite's folder, with the programs of one build.
+# Python tests with the programs of one build.
 run_python() {
-  local config=$1 dir=$build_root/$1 folder=$2 test
-  for test in tests/"$folder"/*_test.py; do
+  local config=$1 dir=$build_root/$1 test
+  shift
+  for test in "$@"; do
     [[ -f $test ]] || continue
     TICKETING_BUILD=$dir TICKETING_PROGRAM=$dir/ticketing \
       TICKETING_FENCED_WORKER=$dir/tests/faults/fenced_worker run_counted python3 "$test"
   done
+}
+
+run_cli() {
+  run_python "$1" tests/faults/cli_*test.py
+}
+
+run_faults() {
+  local test tests=()
+  for test in tests/faults/*_test.py; do
+    [[ $test == tests/faults/cli_* ]] || tests+=("$test")
+  done
+  run_python "$1" "${tests[@]}"
 }
 
 suite_tidy() {
@@ -208,11 +227,15 @@ suite_unit() {
 suite_abi() {
   need build unit abi && build gcc || return
   run_ctest gcc abi
-  run_python gcc abi
+  run_python gcc tests/abi/*_test.py
 }
 
 suite_sim() {
   need build unit && build gcc && run_ctest gcc sim
+}
+
+suite_scenarios() {
+  need build unit && build gcc && run_ctest gcc scenarios
 }
 
 suite_fuzz() {
@@ -228,15 +251,11 @@ suite_fuzz() {
 }
 
 suite_cli() {
-  need build unit && build gcc || return
-  run_ctest gcc cli
-  run_python gcc cli
+  need build unit && build gcc && run_cli gcc
 }
 
 suite_faults() {
-  need build unit && build gcc || return
-  run_ctest gcc faults
-  run_python gcc faults
+  need build unit && build gcc && run_faults gcc
 }
 
 suite_interop() {
@@ -282,8 +301,10 @@ interop_rust() {
 
 suite_bench_smoke() {
   need build unit && build gcc || return
-  run_ctest gcc bench
-  run_python gcc bench
+  run_counted "$build_root/gcc/ticketing" bench --cycles 2000
+  run_counted "$build_root/gcc/ticketing" bench --cycles 2000 --io thread --json
+  run_counted "$build_root/gcc/ticketing" demo --seconds 2
+  run_counted python3 tests/bench/run.py --build "$build_root/gcc" --pairs 5 --cycles 2000
 }
 
 suite_clang() {
@@ -294,18 +315,17 @@ suite_clang() {
 
 suite_sanitize_address() {
   need build unit && build address || return
-  run_ctest address unit abi sim fuzz
-  ((all)) || return 0
-  run_python address cli
-  run_python address faults
+  run_ctest address unit abi sim scenarios fuzz
+  run_cli address
+  run_faults address
 }
 
 suite_sanitize_thread() {
   need build unit && build thread || return
-  run_ctest thread unit abi sim
+  run_ctest thread unit abi sim scenarios
   ((all)) || return 0
-  run_python thread cli
-  run_python thread faults
+  run_cli thread
+  run_faults thread
 }
 
 # Ends what carries this run's mark, by its id, and counts each as a failure.
@@ -349,7 +369,7 @@ done
 printf '\n'
 printf '%s\n' "${summary[@]}"
 if ((!all)); then
-  printf 'Left out by the short run: fuzzing beyond the corpora, more seeds, longer faults, cli and faults under sanitizers (--all).\n'
+  printf 'Left out by the short run: fuzzing beyond the corpora, more seeds, longer faults, cli and faults under TSan (--all).\n'
 fi
 printf '%d passed, %d failed, %d skipped\n' "$total_passed" "$total_failed" "$total_skipped"
 ((total_failed == 0))
