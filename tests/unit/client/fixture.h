@@ -41,6 +41,7 @@ struct peer {
   struct tkt_parser parser;
   bool parsing;
   int64_t dialled_at;
+  size_t address;
 };
 
 struct fixture {
@@ -78,6 +79,7 @@ static inline void fix_connect(struct fixture *f, struct tkt_session *s) {
   p->session = s;
   p->room = SIZE_MAX;
   p->dialled_at = f->now;
+  p->address = tkt_session_address(s);
   tkt_session_set_stream(s, (void *)(uintptr_t)f->peer_count);
   if (f->silent) return;
   if (f->refuse) {
