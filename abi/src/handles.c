@@ -61,8 +61,9 @@ int tkt_params_read(void *params, size_t known, size_t oldest, const void *given
   const unsigned char *bytes = given;
   for (size_t i = known; i < size; i++)
     if (bytes[i] != 0) {
-      tkt_put_message(message, "params uses a field this version of the library does not know; upgrade the "
-                       "library or leave the field zero");
+      tkt_put_message(message,
+                      "params uses a field this version of the library does not know; upgrade the "
+                      "library or leave the field zero");
       return TICKETING_E_UNSUPPORTED;
     }
   memset(params, 0, known);

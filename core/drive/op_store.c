@@ -14,9 +14,9 @@
 #endif
 
 #ifdef TKT_OP_STORE_PLAIN
-enum { KEEP = 0 };
+static const unsigned keep_max = 0;
 #else
-enum { KEEP = TKT_OP_STORE_MAX };
+static const unsigned keep_max = TKT_OP_STORE_MAX;
 #endif
 
 static bool enter(struct tkt_op_store *store) {
@@ -55,7 +55,7 @@ struct tkt_op *tkt_op_store_take(struct tkt_op_store *store) {
 
 void tkt_op_store_give(struct tkt_op_store *store, struct tkt_op *op) {
   if (enter(store)) {
-    bool keep = store->count < (unsigned)KEEP;
+    bool keep = store->count + 1 <= keep_max;
     if (keep) {
       op->next = store->kept;
       store->kept = op;

@@ -19,6 +19,18 @@
 #define MAYBE_UNUSED
 #endif
 
+/* Children of the tests start threads and exit beside running ones, which the sanitizers take for
+ * mistakes: ThreadSanitizer is told so, and the leak check is left to the parent. */
+const char *__tsan_default_options(void);
+int __lsan_is_turned_off(void);
+static bool leaks_are_not_ours;
+MAYBE_UNUSED const char *__tsan_default_options(void) {
+  return "die_after_fork=0";
+}
+MAYBE_UNUSED int __lsan_is_turned_off(void) {
+  return leaks_are_not_ours;
+}
+
 struct fixture {
   struct lock_server *server;
   ticketing_broker *broker;
