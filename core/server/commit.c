@@ -98,10 +98,13 @@ static bool make_room(void **array, size_t *cap, size_t need, size_t element) {
 
 /* Room for handing over is made here, so that handing over cannot fail. */
 static bool reserve(struct tkt_server *server, struct tkt_batch *batch, size_t keys) {
+  size_t count = batch->count + 1;
+  keys += batch->keys;
+  if (count <= batch->cap && count <= server->changes_cap && keys <= server->spans_cap) return true;
   void *entries = batch->entries, *changes = server->changes, *spans = server->spans;
-  bool ok = make_room(&entries, &batch->cap, batch->count + 1, sizeof *batch->entries) &&
-            make_room(&changes, &server->changes_cap, batch->count + 1, sizeof *server->changes) &&
-            make_room(&spans, &server->spans_cap, batch->keys + keys, sizeof *server->spans);
+  bool ok = make_room(&entries, &batch->cap, count, sizeof *batch->entries) &&
+            make_room(&changes, &server->changes_cap, count, sizeof *server->changes) &&
+            make_room(&spans, &server->spans_cap, keys, sizeof *server->spans);
   batch->entries = entries;
   server->changes = changes;
   server->spans = spans;

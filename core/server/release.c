@@ -23,9 +23,7 @@ void tkt_releases_free(struct tkt_server *server) {
 
 /* The stored grant of this token on exactly these keys. One whose lease ran out is current no more,
  * even while that is still in commit. */
-static struct tkt_grant *find_current(const struct tkt_server *server, const struct tkt_msg *msg) {
-  struct tkt_span key = msg->keys[0];
-  struct tkt_lock *lock = tkt_lock_find(server, key, tkt_lock_hash(server, key));
+static struct tkt_grant *find_current(struct tkt_lock *lock, const struct tkt_msg *msg) {
   if (!lock) return NULL;
   for (struct tkt_grant *grant = lock->holds; grant; grant = tkt_hold_of(grant, lock)->next) {
     if (grant->token != msg->token) continue;
@@ -43,9 +41,9 @@ static void give(struct tkt_server *server, struct tkt_release *release) {
   tkt_pool_give(&server->release_pool, release);
 }
 
-void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer,
+void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer, struct tkt_lock *lock,
                          const struct tkt_msg *msg) {
-  struct tkt_grant *grant = find_current(server, msg);
+  struct tkt_grant *grant = find_current(lock, msg);
   if (!grant) {
     server->stats.not_current++;
     tkt_say_release(server, peer, TKT_MSG_NOT_CURRENT, msg->token, msg->keys, msg->key_count);

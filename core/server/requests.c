@@ -22,65 +22,73 @@ static void refuse(struct tkt_server *server, struct tkt_peer *peer, const struc
   tkt_say_refusal(server, peer, kind, msg->id, msg->keys, msg->key_count);
 }
 
-/* The records of the keys asked for, made where there are none. Returns the counter to blame where
- * that cannot be, with nothing left behind. */
-static uint64_t *find_locks(struct tkt_server *server, const struct tkt_msg *msg,
-                            struct tkt_lock **locks) {
-  uint64_t *blame = NULL;
-  size_t found = 0;
-  for (; found < msg->key_count && !blame; found++) {
-    struct tkt_span key = msg->keys[found];
-    uint64_t hash = tkt_lock_hash(server, key);
-    locks[found] = tkt_lock_find(server, key, hash);
-    if (locks[found]) continue;
-    if (server->locks.count >= server->limits.keys) {
-      blame = &server->stats.busy_keys;
-    } else if (!(locks[found] = tkt_lock_new(server, key, hash))) {
-      blame = &server->stats.busy_memory;
-    }
+/* A key asked for: its record, if there is one. */
+struct wanted {
+  struct tkt_lock *lock;
+  uint64_t hash;
+};
+
+/* Looks the keys up. False where one is not a valid key; those that have a record are. */
+static bool look_up(const struct tkt_server *server, const struct tkt_msg *msg,
+                    struct wanted *wanted) {
+  for (size_t i = 0; i < msg->key_count; i++) {
+    wanted[i].hash = tkt_lock_hash(server, msg->keys[i]);
+    wanted[i].lock = tkt_lock_find(server, msg->keys[i], wanted[i].hash);
+    if (!wanted[i].lock && tkt_key_check(msg->keys[i]) != TKT_KEY_OK) return false;
   }
-  if (blame)
-    for (size_t i = 0; i + 1 < found; i++)
-      tkt_lock_look(server, locks[i]);
-  return blame;
+  return msg->key_count > 0;
+}
+
+/* Makes the records that are missing. Returns the counter to blame where that cannot be, with
+ * nothing left behind. */
+static uint64_t *make_locks(struct tkt_server *server, const struct tkt_msg *msg,
+                            struct wanted *wanted) {
+  for (size_t i = 0; i < msg->key_count; i++) {
+    if (wanted[i].lock) continue;
+    bool room = server->locks.count < server->limits.keys;
+    if (room) wanted[i].lock = tkt_lock_new(server, msg->keys[i], wanted[i].hash);
+    if (wanted[i].lock) continue;
+    while (i-- > 0)
+      tkt_lock_look(server, wanted[i].lock);
+    return room ? &server->stats.busy_memory : &server->stats.busy_keys;
+  }
+  return NULL;
 }
 
 /* Where the wait would be too long a queue: the counter to blame, or NULL. */
-static uint64_t *queue_limit(struct tkt_server *server, struct tkt_lock *const *locks,
-                             size_t count) {
+static uint64_t *queue_limit(struct tkt_server *server, const struct wanted *wanted, size_t count) {
   if (server->stats.waiters >= server->limits.waiters) return &server->stats.busy_waiters;
   for (size_t i = 0; i < count; i++)
-    if (locks[i]->waiting >= server->limits.waiters_per_key)
+    if (wanted[i].lock->waiting >= server->limits.waiters_per_key)
       return &server->stats.busy_waiters_per_key;
   return NULL;
 }
 
-/* What makes an acquire that is not a repetition of an earlier one. */
+/* An acquire that is not a repetition of an earlier one. */
 static void acquire_anew(struct tkt_server *server, struct tkt_peer *peer,
-                         const struct tkt_msg *msg, uint8_t wait_s, uint8_t lease_s) {
-  struct tkt_lock *locks[TKT_KEY_SET_MAX];
+                         const struct tkt_msg *msg, struct wanted *wanted, uint8_t wait_s) {
   size_t count = msg->key_count;
-  uint64_t *blame = find_locks(server, msg, locks);
+  uint64_t *blame = make_locks(server, msg, wanted);
   if (blame) {
     refuse(server, peer, msg, TKT_MSG_BUSY, blame);
     return;
   }
   bool at_once = true;
   for (size_t i = 0; i < count; i++)
-    at_once &= !locks[i]->first && tkt_lock_is_free(locks[i]);
+    at_once = at_once && !wanted[i].lock->first && tkt_lock_is_free(wanted[i].lock);
   enum tkt_msg_kind kind = TKT_MSG_BUSY;
   struct tkt_waiter *waiter = NULL;
   if (!at_once && wait_s == 0) {
     kind = TKT_MSG_TIMED_OUT;
     blame = &server->stats.timeouts;
   } else if (!at_once) {
-    blame = queue_limit(server, locks, count);
+    blame = queue_limit(server, wanted, count);
   }
   if (!blame) {
-    waiter = tkt_waiter_new(server, peer, msg->id, lease_s, count);
+    waiter = tkt_waiter_new(server, peer, msg->id, (uint8_t)msg->lease_s, count);
     if (waiter)
       for (size_t i = 0; i < count; i++)
-        waiter->seats[i].lock = locks[i];
+        waiter->seats[i].lock = wanted[i].lock;
     if (waiter &&
         (at_once ? tkt_grant_begin(server, waiter) : tkt_waiter_queue(server, waiter, wait_s)))
       return;
@@ -88,23 +96,21 @@ static void acquire_anew(struct tkt_server *server, struct tkt_peer *peer,
   }
   if (waiter) tkt_waiter_discard(server, waiter);
   for (size_t i = 0; i < count; i++)
-    tkt_lock_look(server, locks[i]);
+    tkt_lock_look(server, wanted[i].lock);
   refuse(server, peer, msg, kind, blame);
 }
 
 /* The same owner names the same acquisition, wherever it has got to (wire 2). */
 static bool acquire_again(struct tkt_server *server, struct tkt_peer *peer,
-                          const struct tkt_msg *msg, uint8_t wait_s, uint8_t lease_s) {
-  if (msg->id == 0 || msg->set || peer->parser.wire->version != 2) return false;
-  struct tkt_lock *lock = tkt_lock_find(server, msg->keys[0], tkt_lock_hash(server, msg->keys[0]));
-  if (!lock) return false;
+                          const struct tkt_msg *msg, struct tkt_lock *lock, uint8_t wait_s) {
+  if (!lock || msg->id == 0 || msg->set || peer->parser.wire->version != 2) return false;
   struct tkt_grant *grant = tkt_grant_of_owner(lock, msg->id);
   if (grant) {
-    tkt_grant_renew(server, grant, peer, lease_s);
+    tkt_grant_renew(server, grant, peer, (uint8_t)msg->lease_s);
     return true;
   }
   struct tkt_waiter *waiter = lock->first ? tkt_waiter_of_owner(server, lock, msg->id) : NULL;
-  if (waiter) tkt_waiter_move(server, waiter, peer, wait_s, lease_s);
+  if (waiter) tkt_waiter_move(server, waiter, peer, wait_s, (uint8_t)msg->lease_s);
   return waiter != NULL;
 }
 
@@ -113,13 +119,26 @@ static void acquire(struct tkt_server *server, struct tkt_peer *peer, const stru
     protocol_error(server, peer, TKT_WIRE_ERROR_BAD_LEASE);
     return;
   }
+  struct wanted wanted[TKT_KEY_SET_MAX];
+  if (!look_up(server, msg, wanted)) {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_KEY);
+    return;
+  }
   uint8_t wait_s = (uint8_t)(msg->wait_s < WAIT_MAX_S ? msg->wait_s : WAIT_MAX_S);
-  uint8_t lease_s = (uint8_t)msg->lease_s;
-  if (acquire_again(server, peer, msg, wait_s, lease_s)) return;
+  if (acquire_again(server, peer, msg, wanted[0].lock, wait_s)) return;
   if (peer->requests >= server->limits.requests_per_session) {
     refuse(server, peer, msg, TKT_MSG_BUSY, &server->stats.busy_requests);
   } else {
-    acquire_anew(server, peer, msg, wait_s, lease_s);
+    acquire_anew(server, peer, msg, wanted, wait_s);
+  }
+}
+
+static void release(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_msg *msg) {
+  struct wanted wanted[TKT_KEY_SET_MAX];
+  if (look_up(server, msg, wanted)) {
+    tkt_release_request(server, peer, wanted[0].lock, msg);
+  } else {
+    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_KEY);
   }
 }
 
@@ -138,22 +157,14 @@ static void prove(struct tkt_server *server, struct tkt_peer *peer, const struct
   }
 }
 
-static bool keys_are_valid(const struct tkt_msg *msg) {
-  for (size_t i = 0; i < msg->key_count; i++)
-    if (tkt_key_check(msg->keys[i]) != TKT_KEY_OK) return false;
-  return msg->key_count > 0;
-}
-
 void tkt_request_apply(struct tkt_server *server, struct tkt_peer *peer,
                        const struct tkt_msg *msg) {
   if (peer->state == TKT_PEER_HANDSHAKE) {
     prove(server, peer, msg);
-  } else if (!keys_are_valid(msg)) {
-    protocol_error(server, peer, TKT_WIRE_ERROR_BAD_KEY);
   } else if (msg->kind == TKT_MSG_ACQUIRE) {
     acquire(server, peer, msg);
   } else {
-    tkt_release_request(server, peer, msg);
+    release(server, peer, msg);
   }
 }
 
