@@ -10,6 +10,10 @@ enum { FIRST_BITS = 4, FIRST_BUCKETS = 1 << FIRST_BITS };
  * many merges a remove keep pace, and a table emptied node by node ends small. */
 enum { SPARSE = 4, MERGES_A_REMOVE = SPARSE };
 
+/* Segments that stay once allocated, 8 KiB in all: a table that fills and empties all the time, as
+ * that of a busy server's free keys does, shall not do so through the allocator. */
+enum { SEGMENTS_KEPT = 7 };
+
 static size_t segment_of(size_t bucket) {
   return bucket < FIRST_BUCKETS
              ? 0
@@ -86,7 +90,8 @@ static void merge_one(struct tkt_table *t) {
   *from = NULL;
   t->buckets--;
   size_t s = segment_of(last);
-  if (s + 1 < TKT_TABLE_SEGMENTS && last == segment_start(s) && t->segments[s + 1]) {
+  if (s + 1 >= SEGMENTS_KEPT && s + 1 < TKT_TABLE_SEGMENTS && last == segment_start(s) &&
+      t->segments[s + 1]) {
     free(t->segments[s + 1]);
     t->segments[s + 1] = NULL;
   }
