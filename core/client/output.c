@@ -97,6 +97,7 @@ struct tkt_span tkt_session_output(struct tkt_session *session, int64_t now) {
     msg.set = false;
     encode_releases(s, &msg);
     encode_acquires(s, &msg);
+    if (!s->pending) tkt_list_remove(&s->dirty); /* served: else a full stream would come forever */
   }
   if (!tkt_output_blocked(s))
     tkt_wheel_cancel(&c->wheel, &s->write_timer);
