@@ -128,13 +128,20 @@ void ledger_decided(struct sim *sim, const struct sim_batch *batch, enum tkt_com
 }
 
 void ledger_session_over(struct sim *sim, struct sim_conn *conn) {
+  if (tkt_parser_mid_frame(&conn->taps[SIM_TAP_REPLIED])) sim->partly_told = true;
   for (size_t i = sim->settled_requests; i < sim->request_count; i++)
     if (sim->requests[i].conn == conn->id) sim->requests[i].over = true;
 }
 
 void ledger_client_left(struct sim *sim, const struct sim_conn *conn) {
-  for (size_t i = sim->settled_requests; i < sim->request_count; i++)
-    if (sim->requests[i].conn == conn->id) sim->requests[i].settled = true;
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++) {
+    struct sim_request *r = &sim->requests[i];
+    if (r->conn != conn->id) continue;
+    r->left = true;
+    /* S3: a session closed for a cancel is read to its end. */
+    if (sim->profile.quiet && !r->answered)
+      sim_fail(sim, "c%u leaves conn %u with a request unanswered", r->client, conn->id);
+  }
 }
 
 /* Among the requests that wait for the key, the one that came first. */
@@ -217,7 +224,9 @@ void ledger_turn_end(struct sim *sim) {
     if (!over) break;
     sim->settled_grants++;
   }
-  while (sim->settled_requests < sim->request_count && sim->requests[sim->settled_requests].over &&
-         sim->requests[sim->settled_requests].settled)
+  while (sim->settled_requests < sim->request_count) {
+    const struct sim_request *r = &sim->requests[sim->settled_requests];
+    if (!r->over || !(r->answered || r->left)) break;
     sim->settled_requests++;
+  }
 }

@@ -42,6 +42,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client) {
   conn->connected = conn->failed = conn->shut_wanted = conn->shut_done = conn->peer_shut = false;
   conn->peer_failed = conn->must_end = false;
   conn->eof_told[0] = conn->eof_told[1] = conn->write_blocked[0] = conn->write_blocked[1] = false;
+  conn->written_at = TKT_NEVER;
   conn->whole = sim_chance(sim, 1, 3);
   conn->handed = 0;
   conn->release_count = 0;

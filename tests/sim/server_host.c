@@ -178,6 +178,7 @@ static void serve(struct sim *sim, struct tkt_peer *peer) {
       break;
     }
     ledger_tap(sim, conn, SIM_TAP_REPLIED, out.data, (size_t)n);
+    conn->written_at = sim->now;
     if (sim->failed) return;
     tkt_server_sent(sim->server.engine, peer, (size_t)n);
   }
@@ -215,6 +216,17 @@ static void serve_writable(struct sim *sim) {
   }
 }
 
+/* An idle session gets a sign of life at least every 10 s. */
+static void check_alive(struct sim *sim) {
+  if (!sim->profile.quiet) return;
+  for (unsigned i = 0; i < SIM_CONNS; i++) {
+    const struct sim_conn *conn = &sim->conns[i];
+    if (conn->used && conn->peer && !conn->peer_shut && conn->written_at != TKT_NEVER &&
+        sim->now > conn->written_at + 10 * TKT_S + 50 * TKT_MS)
+      sim_fail(sim, "server is silent on conn %u for more than 10 s", conn->id);
+  }
+}
+
 static void after_drain(struct sim *sim) {
   if (!sim->server.draining) return;
   if (tkt_server_drained(sim->server.engine)) {
@@ -245,6 +257,7 @@ void sim_server_turn(struct sim *sim) {
   serve_dirty(sim);
   if (sim->failed) return;
   ledger_turn_end(sim);
+  check_alive(sim);
   after_drain(sim);
 }
 

@@ -125,7 +125,8 @@ struct sim_conn {
   /* server host */
   struct tkt_peer *peer;
   bool peer_shut, peer_failed;
-  bool must_end; /* its waiters were withdrawn: the server has to end it */
+  int64_t written_at; /* world: the server's latest bytes */
+  bool must_end;      /* its waiters were withdrawn: the server has to end it */
   int64_t must_end_at;
 
   /* what the wire showed: requests as written, requests as received, replies as written, replies
@@ -174,7 +175,8 @@ struct sim_request {
   uint64_t arrival;
   bool over; /* answered or its session ended */
   bool granted;
-  bool settled; /* the client has its reply, or closed the connection */
+  bool answered; /* the client has its reply */
+  bool left;     /* the client closed the connection */
 };
 
 struct sim_ticket {
@@ -234,8 +236,9 @@ struct sim_client {
   struct sim_actor actors[SIM_ACTORS];
   /* Ended so or forgotten, by key and lease: what may still be in flight with nobody behind it. */
   uint32_t unknown[SIM_KEYS][TKT_LEASE_MAX_S + 1];
-  unsigned indeterminate; /* acquires that ended so */
-  unsigned cancels;       /* of sent or unsent acquires, in its life */
+  uint32_t unanswered[SIM_KEYS][TKT_LEASE_MAX_S + 1]; /* requests without a reply */
+  unsigned indeterminate;                             /* acquires that ended so */
+  unsigned cancels;                                   /* of sent or unsent acquires, in its life */
 };
 
 struct sim_batch {
@@ -296,6 +299,7 @@ struct sim {
   size_t request_count;
   size_t settled_requests;
   uint64_t arrivals;
+  bool partly_told; /* a session ended amid a reply: some grant may be told in part */
   struct sim_ticket tickets[SIM_TICKETS];
   size_t ticket_count;
   size_t settled_tickets;

@@ -34,6 +34,7 @@ static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tk
   if (sim->failed || sim->request_count == SIM_REQUESTS) return;
   sim_note(sim, "c%u conn %u sends A k%d wait=%u lease=%u owner %04x", conn->client, conn->id, key,
            msg->wait_s, msg->lease_s, (unsigned)(msg->id & 0xffff));
+  sim->clients[conn->client].unanswered[key][msg->lease_s]++;
   sim->requests[sim->request_count++] = (struct sim_request){.owner = msg->id,
                                                              .key = (unsigned)key,
                                                              .client = conn->client,
@@ -177,7 +178,10 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
 static void delivered(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   if (msg->kind == TKT_MSG_GRANTED || msg->kind == TKT_MSG_TIMED_OUT || msg->kind == TKT_MSG_BUSY) {
     struct sim_request *r = ledger_request(sim, msg->id);
-    if (r) r->settled = true;
+    if (r && !r->answered) {
+      r->answered = true;
+      sim->clients[r->client].unanswered[r->key][r->lease_s]--;
+    }
   }
   if (msg->kind == TKT_MSG_GRANTED) {
     struct sim_grant *g = ledger_grant(sim, msg->token);
