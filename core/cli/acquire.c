@@ -54,6 +54,7 @@ static const struct argp argp = {
 
 /* The token is the only handle on the lock: if it cannot be given out, the lock is given back. */
 static int hand_out(struct tkt_cli_client *client, ticketing_ticket *ticket) {
+  signal(SIGPIPE, SIG_IGN); /* a reader that is gone is one way of not giving it out */
   printf("%" PRIu64 "\n", ticketing_ticket_token(ticket));
   if (tkt_streams_flush(client->program)) {
     ticketing_ticket_detach(ticket);

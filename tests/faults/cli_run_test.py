@@ -2,7 +2,6 @@
 """`acquire`, `release`, `run`: held locks, statuses, signals, deadlines, terminals."""
 import os
 import pty
-import re
 import select
 import signal
 import subprocess
@@ -186,13 +185,13 @@ class Run(Case):
         result = self.ends_in_time('trap "echo bye; exit 0" TERM; ' + self.BEATING)
         self.assertEqual(result.stdout, b"bye\n")
 
-    def test_a_stopped_command_is_ended_too(self):
+    def test_a_stopped_command_hears_term_and_ends_too(self):
         with Server() as server:
-            running = start("run", "--lease", "2", "k", "--", "sh", "-c", "echo $$; kill -STOP $$; sleep 100",
-                            addr=server.address)
+            script = 'trap "echo bye; exit 0" TERM; echo $$; kill -STOP $$; while :; do sleep 0.05; done'
+            running = start("run", "--lease", "3", "k", "--", "sh", "-c", script, addr=server.address)
             pid = int(running.stdout.readline())
-            running.communicate(timeout=PATIENCE)
-            self.assertEqual(running.returncode, LOST)
+            out, err = running.communicate(timeout=PATIENCE)
+            self.assertEqual((running.returncode, out), (LOST, b"bye\n"), err)
             self.assertFalse(alive(pid))
 
     def test_the_command_dies_with_its_wrapper(self):
@@ -224,10 +223,11 @@ class Run(Case):
 
     def test_a_mask_and_descriptors_are_as_they_were(self):
         with Server() as server:
-            script = 'grep -E "^(SigBlk|SigIgn)" /proc/self/status; ls /proc/self/fd | wc -l'
-            outside = subprocess.run(["sh", "-c", script], capture_output=True, stdin=subprocess.DEVNULL).stdout
-            inside = cli("run", "k", "--", "sh", "-c", script, addr=server.address).stdout
-            self.assertEqual(inside, outside)
+            # Without a shell between: some clear the mask.
+            for command in (["grep", "-E", "^(SigBlk|SigIgn):", "/proc/self/status"], ["ls", "/proc/self/fd"]):
+                outside = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL).stdout
+                self.assertNotEqual(outside, b"")
+                self.assertEqual(cli("run", "k", "--", *command, addr=server.address).stdout, outside)
 
     def test_one_lock_one_command_at_a_time(self):
         with Server() as server, tempfile.TemporaryDirectory() as folder:
@@ -242,59 +242,90 @@ class Run(Case):
 class Terminal(Case):
     """`run` under a terminal of its own: what keys do."""
 
-    def test_ctrl_c_reaches_the_command_once(self):
+    def under_terminal(self, server, command, talk):
+        """Runs `command` under `run` in a new terminal; `talk` gets the wrapper's pid, a function that waits
+        for a word on the screen and gives all that was seen, and one that types. Returns the exit status."""
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(program(), [program(), "run", "--lease", "60", "k", "--", *command],
+                      environment(TICKETING_ADDR=server.address))
+        seen = b""
+
+        def read_until(word):
+            nonlocal seen
+            end = time.monotonic() + PATIENCE
+            while word not in seen and time.monotonic() < end:
+                if select.select([master], [], [], 0.1)[0]:
+                    try:
+                        seen += os.read(master, 4096)
+                    except OSError:
+                        break
+            self.assertIn(word, seen)
+            return seen
+
+        try:
+            talk(pid, read_until, lambda keys: os.write(master, keys))
+            _, status = os.waitpid(pid, 0)
+            pid = 0
+            return os.waitstatus_to_exitcode(status)
+        finally:
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            os.close(master)
+
+    # Counts INT until TERM; the first argument says whether in a process group of its own.
+    COUNTING = """
+import os, signal, sys, time
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+    print("INT", flush=True)
+def ended(*_):
+    print(f"count {count}.", flush=True)
+    sys.exit(4)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGTERM, ended)
+if sys.argv[1] == "apart":
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+    def test_ctrl_c_reaches_the_command(self):
         with Server() as server:
-            script = ('n=0; trap "n=\\$((n+1))" INT; trap "echo count \\$n; exit 4" TERM; echo ready; '
-                      'while :; do sleep 0.05; done')
-            pid, master = pty.fork()
-            if pid == 0:
-                os.execve(program(), [program(), "run", "k", "--", "sh", "-c", script],
-                          environment(TICKETING_ADDR=server.address))
-            seen = b""
-
-            def read_until(word):
-                nonlocal seen
-                end = time.monotonic() + PATIENCE
-                while word not in seen and time.monotonic() < end:
-                    if select.select([master], [], [], 0.1)[0]:
-                        try:
-                            seen += os.read(master, 4096)
-                        except OSError:
-                            return
-                self.assertIn(word, seen)
-
-            try:
+            def talk(pid, read_until, write):
                 read_until(b"ready")
-                os.write(master, b"\x03")
-                time.sleep(0.5)
+                write(b"\x03")
+                read_until(b"INT")
                 os.kill(pid, signal.SIGTERM)
-                read_until(b"count ")
-                _, status = os.waitpid(pid, 0)
-                pid = 0
-                self.assertEqual(os.waitstatus_to_exitcode(status), 4)
-                self.assertEqual(re.search(rb"count (\d+)", seen).group(1), b"1")
-            finally:
-                if pid:
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                os.close(master)
+                read_until(b"count 1.")
+
+            self.assertEqual(self.under_terminal(server, [sys.executable, "-c", self.COUNTING, "with"], talk), 4)
+
+    def test_what_the_terminal_sent_is_not_sent_again(self):
+        with Server() as server:
+            # Only the terminal sends to the group; a command that left the group shows what the wrapper sends.
+            def talk(pid, read_until, write):
+                read_until(b"ready")
+                write(b"\x03")
+                read_until(b"^C")
+                os.kill(pid, signal.SIGUSR2)  # handled after the INT that came before it
+                os.kill(pid, signal.SIGTERM)
+                self.assertIn(b"count 0.", read_until(b"count "))
+
+            command = self.COUNTING.replace('print("ready"', 'signal.signal(signal.SIGUSR2, signal.SIG_IGN)\nprint("ready"')
+            self.assertEqual(self.under_terminal(server, [sys.executable, "-c", command, "apart"], talk), 4)
 
     def test_the_command_may_read_from_the_terminal(self):
         with Server() as server:
-            pid, master = pty.fork()
-            if pid == 0:
-                os.execve(program(), [program(), "run", "--lease", "20", "k", "--", "sh", "-c", "read x; test $x = word"],
-                          environment(TICKETING_ADDR=server.address))
-            try:
-                os.write(master, b"word\n")
-                _, status = os.waitpid(pid, 0)
-                pid = 0
-                self.assertEqual(os.waitstatus_to_exitcode(status), 0)
-            finally:
-                if pid:
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                os.close(master)
+            def talk(pid, read_until, write):
+                write(b"word\n")
+
+            self.assertEqual(self.under_terminal(server, ["sh", "-c", "read x; test $x = word"], talk), 0)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,17 @@ class Streams(Case):
             self.refused(result, OUTPUT, "No space left")
             self.took(cli("acquire", "--wait", "0", "k", addr=server.address))
 
+    def test_a_reader_that_is_gone_gives_the_lock_back(self):
+        with Server() as server:
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            result = subprocess.run([program(), "acquire", "k"], stdout=write_end, stderr=subprocess.PIPE,
+                                    env=environment(TICKETING_ADDR=server.address), timeout=PATIENCE)
+            os.close(write_end)
+            self.assertEqual(result.returncode, OUTPUT, result.stderr)
+            self.assertIn(b"Broken pipe", result.stderr)
+            self.took(cli("acquire", "--wait", "0", "k", addr=server.address))
+
     def test_help_into_a_closed_output(self):
         for arguments in ("--help", "--version", "acquire --help", "serve --help"):
             result = shell(f'"$T" {arguments} >&-')
@@ -150,6 +161,9 @@ class Streams(Case):
             server = subprocess.Popen(["sh", "-c", script], env=environment(T=program(), D=folder))
             try:
                 self.took(cli("acquire", "k", addr=f"127.0.0.1:{port}"))
+                # No socket took the place of a stream that was missing.
+                for fd in (0, 1, 2):
+                    self.assertEqual(os.readlink(f"/proc/{server.pid}/fd/{fd}"), "/dev/null")
             finally:
                 server.terminate()
                 self.assertEqual(server.wait(PATIENCE), OK)
