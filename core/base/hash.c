@@ -23,6 +23,19 @@ static inline void round_once(struct state *s) {
   s->v2 = rotl(s->v2, 32);
 }
 
+static inline uint64_t little_endian32(const uint8_t *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* The last 0..7 bytes as a little-endian number, without a loop: the reads overlap, and bytes read
+ * twice fall on themselves. */
+static inline uint64_t tail_of(const uint8_t *p, size_t left) {
+  if (left >= 4) return little_endian32(p) | little_endian32(p + left - 4) << (8 * (left - 4));
+  if (left == 0) return 0;
+  return p[0] | (uint64_t)p[left / 2] << (8 * (left / 2)) |
+         (uint64_t)p[left - 1] << (8 * (left - 1));
+}
+
 /* The words are read in host order: hashes never leave the process. */
 uint64_t tkt_hash_bytes(const struct tkt_hash_secret *secret, const void *data, size_t len) {
   const uint8_t *p = data;
@@ -37,9 +50,7 @@ uint64_t tkt_hash_bytes(const struct tkt_hash_secret *secret, const void *data, 
     round_once(&s);
     s.v0 ^= m;
   }
-  uint64_t last = (uint64_t)len << 56;
-  for (size_t i = 0; i < left; i++)
-    last |= (uint64_t)p[i] << (8 * i);
+  uint64_t last = (uint64_t)len << 56 | tail_of(p, left);
   s.v3 ^= last;
   round_once(&s);
   s.v0 ^= last;
