@@ -10,7 +10,7 @@
  *   ticketing_broker   one a process: owns the sessions to the server
  *   ticketing_op       one thing under way: an acquire, a release, a wait for readiness, a close
  *   ticketing_ticket   what a granted acquire hands out
- *   ticketing_queue    optional: where ended ops are reported, with a descriptor for your event loop
+ *   ticketing_queue    optional: where ended ops are reported, with a descriptor to poll
  *
  * The shortest correct program (blocking):
  *
@@ -40,18 +40,22 @@
  * ticketing_error_text and ticketing_error_advice say in words what each means and what to do.
  *
  * THREADS. Every function may be called from any thread at any time, on the same handle too, with
- * one exception: ticketing_broker_dispatch, and ticketing_op_wait / ticketing_queue_wait of a CALLER
- * broker (which dispatch), run one at a time; a second one gets TICKETING_E_STATE at once.
+ * one exception: ticketing_broker_dispatch, and ticketing_op_wait / ticketing_queue_wait of a
+ * CALLER broker (which dispatch), run one at a time; a second one gets TICKETING_E_STATE at once.
  *
  * BLOCKING. Only functions that say "blocks" wait for anything but a short internal lock.
+ *
+ * ARGUMENTS. A NULL handle or `*_out` answers TICKETING_E_INVALID_ARGUMENT, a negative timeout too;
+ * nothing is clamped.
  *
  * OWNERSHIP. Handles come out of `*_out` parameters and are given back with their *_free function,
  * in any order, from any thread; NULL is ignored there. Each holds a counted reference on what it
  * needs. Strings and bytes given in are copied before the call returns. Using a handle after its
  * own free is an error of the program that the library cannot catch.
  *
- * FORK. After fork() the child's handles are dead: every call answers TICKETING_E_FORKED, frees
- * only close what the child inherited, and nothing is sent (rule B9).
+ * FORK. After fork() the child's handles are dead: every call answers TICKETING_E_FORKED, those
+ * that return something else 0, NULL or -1; frees only close the descriptors the child inherited,
+ * and nothing is sent (rule B9). Open a new broker in the child.
  *
  * TIME. Durations are int64 nanoseconds (`_ns`); instants are on the clock of ticketing_now_ns,
  * which counts suspend and never goes back.
@@ -74,7 +78,7 @@ extern "C" {
 #define TICKETING_API
 #endif
 
-/* --- version ----------------------------------------------------------------------------------- */
+/* --- version --------------------------------------------------------------------------------- */
 
 #define TICKETING_VERSION_MAJOR 0
 #define TICKETING_VERSION_MINOR 1
@@ -87,7 +91,7 @@ TICKETING_API const char *ticketing_version(void);
 /* The same as a number to compare: major * 1000000 + minor * 1000 + patch. */
 TICKETING_API uint32_t ticketing_version_number(void);
 
-/* --- time -------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------ */
 
 #define TICKETING_MILLISECOND INT64_C(1000000)
 #define TICKETING_SECOND INT64_C(1000000000)
@@ -97,12 +101,12 @@ TICKETING_API uint32_t ticketing_version_number(void);
 /* The clock all instants of this library are on (CLOCK_BOOTTIME), in ns. Async-signal-safe. */
 TICKETING_API int64_t ticketing_now_ns(void);
 
-/* --- results ----------------------------------------------------------------------------------- */
+/* --- results --------------------------------------------------------------------------------- */
 
 /* Answers that are no failures. */
 #define TICKETING_OK 0          /* done: granted, released, ready, closed */
 #define TICKETING_PENDING 1     /* not ended yet */
-#define TICKETING_NOT_CURRENT 2 /* release: the token was not there, or no longer current (M3, R2) */
+#define TICKETING_NOT_CURRENT 2 /* release: the token is not, or no longer, current (M3, R2) */
 
 /* How an operation can end without success. */
 #define TICKETING_E_TIMEOUT (-1)            /* acquire: not granted within its wait (S6) */
@@ -111,7 +115,7 @@ TICKETING_API int64_t ticketing_now_ns(void);
 #define TICKETING_E_INDETERMINATE (-4)      /* sent, no final reply: nobody knows (S2) */
 #define TICKETING_E_INSUFFICIENT_LEASE (-5) /* granted, too little left; given back (G1) */
 #define TICKETING_E_INVALID_ARGUMENT (-6)   /* refused before anything was sent (A1..A8) */
-#define TICKETING_E_NOT_CONNECTED (-7)      /* no usable session in time; nothing was sent (S6, R2) */
+#define TICKETING_E_NOT_CONNECTED (-7)      /* no usable session in time, nothing sent (S6, R2) */
 #define TICKETING_E_AUTH (-8)               /* every server refuses our token (B5) */
 #define TICKETING_E_CLIENT_CAPACITY (-9)    /* a bound of this client is reached (B6, R4) */
 #define TICKETING_E_CLOSED (-10)            /* the broker is closing or closed (B7) */
@@ -135,7 +139,7 @@ TICKETING_API const char *ticketing_error_advice(int code);
 /* Room for any sentence of this library, NUL included. */
 #define TICKETING_MESSAGE_SIZE 512
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
 typedef struct ticketing_options ticketing_options;
 
@@ -143,16 +147,16 @@ typedef struct ticketing_options ticketing_options;
 TICKETING_API int ticketing_options_new(ticketing_options **options_out);
 TICKETING_API void ticketing_options_free(ticketing_options *options);
 
-/* Why the last setter on this object refused: argument, value, range. "" where none did. Valid until
- * the next setter or free. */
+/* Why the last setter on this object refused: argument, value, range. "" where none did. Valid
+ * until the next setter or free. */
 TICKETING_API const char *ticketing_options_message(const ticketing_options *options);
 
 /* Adds `host:port` or `[v6]:port`, port 1..65535; at least one, at most 6, none twice (A6). Several
  * mean one cluster (B3). E_INVALID_ARGUMENT, E_NO_MEMORY. */
 TICKETING_API int ticketing_options_add_address(ticketing_options *options, const char *address);
 
-/* The secret the server knows this client by, `len` bytes of any value; len 0 removes it (T2). Wiped
- * from memory on free. Default: none. E_NO_MEMORY. */
+/* The secret the server knows this client by, `len` bytes of any value; len 0 removes it (T2).
+ * Wiped from memory on free. Default: none. E_NO_MEMORY. */
 TICKETING_API int ticketing_options_set_token(ticketing_options *options, const void *token,
                                               size_t len);
 
@@ -174,7 +178,7 @@ TICKETING_API int ticketing_options_set_max_unsent(ticketing_options *options, u
  * swallowed, a late grant released; right for programs that cancel often (S3). */
 TICKETING_API int ticketing_options_set_cancel_keeps_session(ticketing_options *options, int on);
 
-/* --- broker ------------------------------------------------------------------------------------- */
+/* --- broker ---------------------------------------------------------------------------------- */
 
 typedef struct ticketing_broker ticketing_broker;
 typedef struct ticketing_queue ticketing_queue;
@@ -198,7 +202,8 @@ TICKETING_API void ticketing_broker_free(ticketing_broker *broker);
 
 /* Closes: new acquires are refused, unsent ones end as E_CLOSED, sent ones as E_INDETERMINATE,
  * releases under way finish; at most 5 s (B7). Held tickets are not released by it. Blocks; in
- * CALLER mode it dispatches. Closing twice is fine. E_FORKED, E_STATE (another thread dispatches). */
+ * CALLER mode it dispatches. Closing twice is fine. E_FORKED, E_STATE (another
+ * thread dispatches). */
 TICKETING_API int ticketing_broker_close(ticketing_broker *broker);
 
 /* The same as an operation that ends as TICKETING_OK; see ticketing_acquire_start. */
@@ -206,21 +211,24 @@ TICKETING_API int ticketing_broker_close_start(ticketing_broker *broker, ticketi
                                                void *user, ticketing_op **op_out);
 
 /* Waits until a session is usable: TICKETING_OK, or E_TIMEOUT after `timeout_ns` (0..FOREVER),
- * E_AUTH early when every address has refused the token, E_CLOSED (B1). Blocks; goes on waiting when
- * a signal arrives. */
+ * E_AUTH early when every address has refused the token, E_CLOSED (B1). Blocks; goes on waiting
+ * when a signal arrives. */
 TICKETING_API int ticketing_broker_wait_ready(ticketing_broker *broker, int64_t timeout_ns);
 
 TICKETING_API int ticketing_broker_wait_ready_start(ticketing_broker *broker, int64_t timeout_ns,
                                                     ticketing_queue *queue, void *user,
                                                     ticketing_op **op_out);
 
-/* CALLER mode: the one descriptor to poll for reading; readable while dispatch has work. It stays
- * the same for the broker's life and is closed by the library. In THREAD mode -1. */
+/* CALLER mode: the one descriptor to poll for reading; readable while dispatch has work: replies,
+ * timers, calls not sent yet. It stays the same for the broker's life and is closed by the library;
+ * take it out of your poll set before you free the broker. In THREAD mode -1. */
 TICKETING_API int ticketing_broker_fd(const ticketing_broker *broker);
 
 /* CALLER mode: does what is due — reads, timers, writes — and returns the number of operations that
- * ended, or an error. Blocks at most `timeout_ns` (0: not at all; FOREVER) while nothing is due.
- * E_STATE: THREAD mode, or another thread is dispatching. E_INTERRUPTED: a signal came first. */
+ * ended, or an error. Blocks at most `timeout_ns` (0: not at all; FOREVER) while nothing is due;
+ * one turn, which may well end no operation. E_STATE: THREAD mode, or another thread is
+ * dispatching. E_INTERRUPTED: a signal came first. E_CLOSED: the broker has closed, and there will
+ * be no more. */
 TICKETING_API int ticketing_broker_dispatch(ticketing_broker *broker, int64_t timeout_ns);
 
 /* CALLER mode: sends what was started since the last dispatch, without reading. Saves a turn of the
@@ -237,7 +245,7 @@ typedef struct ticketing_counter {
 TICKETING_API size_t ticketing_broker_counters(const ticketing_broker *broker,
                                                ticketing_counter *counters, size_t room);
 
-/* --- completion queue --------------------------------------------------------------------------- */
+/* --- completion queue ------------------------------------------------------------------------ */
 
 /* A queue collects ops that ended. A broker may have many, for instance one per event loop.
  * E_NO_MEMORY, E_SYSTEM, E_FORKED. */
@@ -259,7 +267,7 @@ TICKETING_API int ticketing_queue_next(ticketing_queue *queue, ticketing_op **op
 TICKETING_API int ticketing_queue_wait(ticketing_queue *queue, int64_t timeout_ns,
                                        ticketing_op **op_out);
 
-/* --- acquire ------------------------------------------------------------------------------------ */
+/* --- acquire --------------------------------------------------------------------------------- */
 
 typedef struct ticketing_key {
   const char *data; /* 1..128 bytes of UTF-8 without space, CR, LF (A5); no NUL needed */
@@ -268,7 +276,9 @@ typedef struct ticketing_key {
 
 /* Starts with its size so that it can grow: initialise with TICKETING_ACQUIRE_PARAMS_INIT. */
 typedef struct ticketing_acquire_params {
-  size_t size;               /* sizeof(ticketing_acquire_params), of the header you compiled with */
+  size_t size;               /* sizeof(ticketing_acquire_params), of the header you compiled with: a
+                                newer library reads no further; an older one refuses what it does
+                                not know (E_UNSUPPORTED) unless it is zero */
   const ticketing_key *keys; /* 1..16; several are granted together or not at all, where the server
                                 speaks wire 3; repeated keys count once (A5) */
   size_t key_count;
@@ -292,24 +302,24 @@ typedef struct ticketing_acquire_params {
  *   E_INDETERMINATE       do not enter the critical section; a grant may exist until its lease ends
  *   E_INSUFFICIENT_LEASE  it came too late for the budget and was given back
  *   E_NOT_CONNECTED, E_AUTH, E_CLIENT_CAPACITY, E_CLOSED   nothing was sent
- *   E_INVALID_ARGUMENT, E_UNSUPPORTED                      refused; the message names value and range
- *   E_PROTOCOL, E_FORKED, E_NO_MEMORY, E_STATE */
+ *   E_INVALID_ARGUMENT, E_UNSUPPORTED                      refused; the message names value and
+ * range E_PROTOCOL, E_FORKED, E_NO_MEMORY, E_STATE */
 TICKETING_API int ticketing_acquire(ticketing_broker *broker,
                                     const ticketing_acquire_params *params,
                                     ticketing_ticket **ticket_out, char *message);
 
 /* Starts an acquire and returns at once. TICKETING_OK: *op_out is a handle to wait on, cancel and
- * free; it ends in its own time, also where it is refused for capacity or because the broker closed.
- * `queue` (or NULL) is where it reports; `user` comes back from ticketing_op_user.
- * E_INVALID_ARGUMENT, E_UNSUPPORTED, E_NO_MEMORY, E_FORKED: nothing was started, and `message` (NULL
- * or TICKETING_MESSAGE_SIZE bytes) says why. In CALLER mode nothing is sent before the next dispatch
- * or flush. */
+ * free; it ends in its own time, also where it is refused for capacity or because the broker
+ * closed. `queue` (of this broker, or NULL) is where it reports; `user` comes back from
+ * ticketing_op_user. E_INVALID_ARGUMENT, E_UNSUPPORTED, E_NO_MEMORY, E_FORKED: nothing was started,
+ * and `message` (NULL or TICKETING_MESSAGE_SIZE bytes) says why. In CALLER mode nothing is sent
+ * before the next dispatch or flush. */
 TICKETING_API int ticketing_acquire_start(ticketing_broker *broker,
                                           const ticketing_acquire_params *params,
-                                          ticketing_queue *queue, void *user,
-                                          ticketing_op **op_out, char *message);
+                                          ticketing_queue *queue, void *user, ticketing_op **op_out,
+                                          char *message);
 
-/* --- operations --------------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------ */
 
 #define TICKETING_OP_ACQUIRE 1
 #define TICKETING_OP_RELEASE 2
@@ -329,39 +339,40 @@ TICKETING_API int ticketing_op_status(const ticketing_op *op);
  * E_FORKED. Blocks; in CALLER mode it dispatches. */
 TICKETING_API int ticketing_op_wait(ticketing_op *op, int64_t timeout_ns);
 
-/* Makes a wait on this op, running or the next one, return E_INTERRUPTED once. Any thread;
- * async-signal-safe in THREAD mode. */
+/* Makes a wait on this op, running or the next one, return E_INTERRUPTED once. Any thread; may be
+ * called from a signal handler. */
 TICKETING_API void ticketing_op_wake(ticketing_op *op);
 
-/* Cancels (S3). An acquire not sent yet ends as E_CANCELLED, a sent one as E_INDETERMINATE, at once;
- * a granted one whose ticket was not taken is released and stays TICKETING_OK, but take then gives
- * E_CANCELLED. A release or close goes on by itself; its op ends as E_CANCELLED. Harmless on an op
- * that has ended. */
+/* Cancels (S3). An acquire not sent yet ends as E_CANCELLED, a sent one as E_INDETERMINATE, at once
+ * (in CALLER mode with the next dispatch or flush, as all that is asked there); a granted one whose
+ * ticket was not taken is released and stays TICKETING_OK, but take then gives E_CANCELLED. A
+ * release or close goes on by itself; its op ends as E_CANCELLED. Harmless on an op that has
+ * ended. */
 TICKETING_API void ticketing_op_cancel(ticketing_op *op);
 
 /* Takes the ticket of a granted acquire, once, in the thread or task that will do the work: the
  * budget is checked against the clock now (G1). TICKETING_OK and *ticket_out; else *ticket_out is
  * NULL: E_INSUFFICIENT_LEASE (it was given back; the op's status changes to it), the op's status
- * where it was not granted (TICKETING_PENDING included), E_STATE where it was taken before or the op
- * is no acquire. */
+ * where it was not granted (TICKETING_PENDING included), E_STATE where it was taken before or the
+ * op is no acquire. */
 TICKETING_API int ticketing_op_take_ticket(ticketing_op *op, ticketing_ticket **ticket_out);
 
-/* How the op ended as a sentence with its numbers, at most `size` bytes with the NUL; returns the
- * full length without it, like snprintf. */
+/* How the op ended, or that it has not, as a sentence with its numbers: at most `size` bytes with
+ * the NUL; returns the full length without it, like snprintf. */
 TICKETING_API size_t ticketing_op_message(const ticketing_op *op, char *buffer, size_t size);
 
-/* Requests that were sent for this op. A release that ends in NOT_CURRENT after more than one may
- * have seen the echo of its own success (R2). */
+/* Requests that were sent for this op, 0 before it has ended. A release that ends in NOT_CURRENT
+ * after more than one may have seen the echo of its own success (R2). */
 TICKETING_API uint32_t ticketing_op_attempts(const ticketing_op *op);
 
 /* Gives the handle back: cancels what is pending, releases a grant nobody took, removes the op from
  * its queue. Never blocks. */
 TICKETING_API void ticketing_op_free(ticketing_op *op);
 
-/* --- tickets ------------------------------------------------------------------------------------ */
+/* --- tickets --------------------------------------------------------------------------------- */
 
-/* The fencing token: grows with every grant of a cluster, below 2^53. Check and store it in the same
- * database transaction as the business write (F1). */
+/* The fencing token: grows with every grant of a cluster, below 2^53. Check and store it in the
+ * same database transaction as the business write (F1). */
 TICKETING_API uint64_t ticketing_ticket_token(const ticketing_ticket *ticket);
 
 /* Keys of the grant, sorted bytewise, without repeats. */
@@ -375,10 +386,10 @@ TICKETING_API int64_t ticketing_ticket_valid_until_ns(const ticketing_ticket *ti
 TICKETING_API int64_t ticketing_ticket_remaining_ns(const ticketing_ticket *ticket);
 
 /* Releases the exact token and waits for the answer, at most 5 s (R1): TICKETING_OK released;
- * TICKETING_NOT_CURRENT it was not there any more (lease over, or an earlier try of ours succeeded);
- * E_NOT_CONNECTED never sent; E_INDETERMINATE sent, no answer: the ticket stays held, release may be
- * called again; E_CLOSED; E_FORKED. A release under way is joined; a finished one answers the same
- * again. `message` as in ticketing_acquire. Blocks. */
+ * TICKETING_NOT_CURRENT it was not there any more (lease over, or an earlier try of ours
+ * succeeded); E_NOT_CONNECTED never sent; E_INDETERMINATE sent, no answer: the ticket stays held,
+ * release may be called again; E_CLOSED; E_FORKED. A release under way is joined; a finished one
+ * answers the same again. `message` as in ticketing_acquire. Blocks. */
 TICKETING_API int ticketing_ticket_release(ticketing_ticket *ticket, char *message);
 
 TICKETING_API int ticketing_ticket_release_start(ticketing_ticket *ticket, ticketing_queue *queue,

@@ -59,8 +59,8 @@ int tkt_finish(struct tkt_op *op, char *message);
 
 /* Copies the parameters of a caller compiled with another header into `params` of `known` bytes:
  * an older, smaller struct (at least `oldest` bytes) is filled up with zeros, a newer one is
- * accepted while what we do not know of is zero. TICKETING_OK, E_INVALID_ARGUMENT, E_UNSUPPORTED.
- */
+ * accepted while what we do not know of is zero. TICKETING_OK, E_INVALID_ARGUMENT,
+ * E_UNSUPPORTED. */
 int tkt_params_read(void *params, size_t known, size_t oldest, const void *given, char *message);
 
 #endif

@@ -33,8 +33,8 @@ static inline bool tkt_fork_guard_forked(const struct tkt_fork_guard *guard) {
   return atomic_load_explicit(guard->mark, memory_order_relaxed) == 0;
 }
 
-/* Notes a descriptor just opened, and forgets it right before it is closed; one thread at a time.
- */
+/* Notes a descriptor just opened, and forgets it right before it is closed; one thread at a
+ * time. */
 void tkt_fork_guard_note(struct tkt_fork_guard *guard, int fd);
 void tkt_fork_guard_forget(struct tkt_fork_guard *guard, int fd);
 

@@ -132,8 +132,7 @@ int tkt_op_close(struct tkt_broker *broker, struct tkt_queue *queue, void *user,
   return start(op, op_out);
 }
 
-/* --- cancel, free -------------------------------------------------------------------------------
- */
+/* --- cancel, free ---------------------------------------------------------------------------- */
 
 void tkt_op_cancel(struct tkt_op *op) {
   if (tkt_op_status(op) == TKT_PENDING) {

@@ -111,8 +111,7 @@ int tkt_op_wait_ready(struct tkt_broker *broker, int64_t timeout_ns, struct tkt_
 int tkt_op_close(struct tkt_broker *broker, struct tkt_queue *queue, void *user,
                  struct tkt_op **op_out);
 
-/* --- the handle ----------------------------------------------------------------------------------
- */
+/* --- the handle ------------------------------------------------------------------------------ */
 
 static inline int tkt_op_status(const struct tkt_op *op) {
   return atomic_load_explicit(&op->status, memory_order_acquire);
@@ -132,8 +131,7 @@ int tkt_op_take(struct tkt_op *op, struct tkt_lent **lent_out);
 size_t tkt_op_message(const struct tkt_op *op, char *out, size_t size);
 uint32_t tkt_op_attempts(const struct tkt_op *op);
 
-/* --- the ticket handle ---------------------------------------------------------------------------
- */
+/* --- the ticket handle ----------------------------------------------------------------------- */
 
 struct tkt_op *tkt_lent_op(const struct tkt_lent *lent);
 void tkt_lent_detach(struct tkt_lent *lent);

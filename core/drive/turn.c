@@ -59,8 +59,7 @@ static bool collect(struct tkt_broker *broker, struct tkt_ended *ended, int64_t 
   return any;
 }
 
-/* --- commands ------------------------------------------------------------------------------------
- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 static size_t keys_of(const struct tkt_op *op, struct tkt_span *keys) {
   const uint8_t *at = op->keys;
@@ -92,8 +91,8 @@ static void start_release(struct tkt_broker *broker, struct tkt_op *op, int64_t 
   }
 }
 
-/* A dead broker answers by itself: what was settled stays so, a close is done, the rest is closed.
- */
+/* A dead broker answers by itself: what was settled stays so, a close is done, the rest is
+ * closed. */
 static void start_dead(struct tkt_op *op, struct tkt_ended *ended, int64_t now) {
   int status = op->kind == TKT_OP_CLOSE ? TKT_OK : TKT_CLOSED;
   op->call.kind = (enum tkt_call_kind)op->kind;

@@ -23,11 +23,12 @@
  * mistakes: ThreadSanitizer is told so, and the leak check is left to the parent. */
 const char *__tsan_default_options(void);
 int __lsan_is_turned_off(void);
+#define SEEN_BY_SANITIZERS __attribute__((visibility("default")))
 static bool leaks_are_not_ours;
-MAYBE_UNUSED const char *__tsan_default_options(void) {
+SEEN_BY_SANITIZERS const char *__tsan_default_options(void) {
   return "die_after_fork=0";
 }
-MAYBE_UNUSED int __lsan_is_turned_off(void) {
+SEEN_BY_SANITIZERS int __lsan_is_turned_off(void) {
   return leaks_are_not_ours;
 }
 

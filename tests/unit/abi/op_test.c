@@ -125,8 +125,7 @@ static void g1_a_ticket_taken_too_late_is_given_back(void **state) {
   end_fixture(&f);
 }
 
-/* --- interruption ------------------------------------------------------------------------------
- */
+/* --- interruption ---------------------------------------------------------------------------- */
 
 struct waiting {
   ticketing_op *op;
