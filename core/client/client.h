@@ -131,10 +131,11 @@ const char *tkt_session_address_text(const struct tkt_session *session);
 struct tkt_session *tkt_client_next_dirty(struct tkt_client *client);
 
 enum tkt_session_want {
-  TKT_WANT_CONNECT = 1,    /* open a stream to its address; once */
-  TKT_WANT_WRITE = 2,      /* tkt_session_output has bytes */
-  TKT_WANT_SHUT = 4,       /* shut the write side (after WRITE, if both), once */
-  TKT_WANT_CLOSE = 8,      /* close the stream and call tkt_session_closed; nothing else after */
+  TKT_WANT_CONNECT = 1, /* open a stream to its address; once */
+  TKT_WANT_WRITE = 2,   /* tkt_session_output has bytes */
+  TKT_WANT_SHUT = 4,    /* shut the write side (after WRITE, if both), once */
+  TKT_WANT_CLOSE = 8,   /* close the stream, if one was opened, and call tkt_session_closed; nothing
+                           else after */
   TKT_WANT_LAST_READ = 16, /* with CLOSE: hand in what is readable at once first (S4), at most
                               TKT_READ_BEFORE_CLOSE bytes */
 };

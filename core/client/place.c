@@ -91,7 +91,7 @@ void tkt_place_leave(struct tkt_session *s, enum tkt_leave why) {
   struct tkt_client *c = s->client;
   s->place = NULL;
   place->session = NULL;
-  place->dial_at = next_dial(c, place, s, c->closing ? TKT_LEAVE_CLOSING : why);
+  place->dial_at = next_dial(c, place, s, why);
   tkt_hint_lost(c, place->address);
   if (place->dial_at <= c->now && wanted(c)) dial(c, place);
 }

@@ -142,6 +142,33 @@ static void b7_it_ends_after_5_s_whatever_happens(void **state) {
   }
 }
 
+static void b7_the_session_dialled_for_the_lane_backs_off(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  struct tkt_call release, close;
+  struct tkt_msg msg;
+  start_release(&f, &release, ticket);
+  turn(&f);
+  size_t peer = find_request(&f, &msg);
+  start_close(&f, &close);
+  f.refuse = true;
+  for (size_t i = 0; i < 2; i++)
+    tkt_session_eof(f.peers[i].session, f.now);
+  pass(&f, 2 * TKT_S);
+  assert_in_range(f.peer_count, 4, 20);
+  f.refuse = false;
+  pass(&f, 2 * TKT_S);
+  size_t other = find_request(&f, &msg);
+  assert_true(other != peer);
+  reply(&f, other, TKT_MSG_RELEASED, 0, 8, "k");
+  assert_int_equal(release.outcome, TKT_OK);
+  turn(&f);
+  assert_int_equal(close.outcome, TKT_OK);
+  fix_end(&f);
+}
+
 static void b7_grants_that_come_too_late_for_the_lane_do_not_prolong_it(void **state) {
   (void)state;
   struct fixture f;
@@ -232,6 +259,7 @@ int main(void) {
       TEST(b7_sessions_with_sent_acquires_are_half_closed_and_read),
       TEST(b7_running_releases_end_before_it_does),
       TEST(b7_it_ends_after_5_s_whatever_happens),
+      TEST(b7_the_session_dialled_for_the_lane_backs_off),
       TEST(b7_grants_that_come_too_late_for_the_lane_do_not_prolong_it),
       TEST(b7_held_tickets_are_not_released_and_say_closed),
       TEST(b7_a_second_close_joins_the_first),
