@@ -225,7 +225,7 @@ suite_unit() {
 }
 
 suite_abi() {
-  need build unit abi && build gcc || return
+  need build unit abi clang && build gcc || return
   run_ctest gcc abi
   run_python gcc tests/abi/*_test.py
 }
