@@ -8,7 +8,7 @@
 
 /* SIGKILL comes this long before the ticket ends: the kernel needs a moment to end a process, and
  * so does the wrapper to be scheduled. */
-#define TKT_GUARD_KILL_LEAD_NS (100 * TICKETING_MILLISECOND)
+#define TKT_GUARD_KILL_LEAD_NS (200 * TICKETING_MILLISECOND)
 
 struct tkt_guard {
   struct tkt_cli_client *client;

@@ -46,7 +46,7 @@ static void settle_times(struct run *run, struct argp_state *state) {
     argp_error(
         state,
         "--grace is %s, which with --budget %s leaves nothing of --lease %s; together they may "
-        "be up to 0.1s below the lease",
+        "be up to 0.2s below the lease",
         tkt_value_duration_text(run->grace_ns, grace),
         tkt_value_duration_text(lock->budget_ns, budget), tkt_value_duration_text(lease, text));
   }
