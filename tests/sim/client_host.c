@@ -32,6 +32,11 @@ void sim_client_open(struct sim *sim, struct sim_client *client) {
   for (int i = 0; i < 4; i++)
     config.seed[i] = tkt_random_u64(&sim->random);
   client->engine = tkt_client_new(&config, local(sim, client));
+  if (!client->engine) {
+    if (!sim->profile.memory) sim_fail(sim, "c%u cannot be opened", client->index);
+    client->reopen_at = sim->now + 100 * TKT_MS;
+    return;
+  }
   client->closing = false;
   client->opened++;
   client->reopen_at = TKT_NEVER;

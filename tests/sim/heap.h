@@ -4,6 +4,12 @@
 #define TKT_SIM_HEAP_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* From here on one allocation in `of` fails, by a generator seeded with `seed`; 0: none. */
+void heap_fail_one_in(unsigned of, uint64_t seed);
+/* How many were refused so far. */
+uint64_t heap_refused(void);
 
 /* Bytes allocated and not freed. */
 size_t heap_in_use(void);

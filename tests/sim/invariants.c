@@ -53,7 +53,9 @@ static void check_duties(struct sim *sim) {
 
 /* A grant of which no byte was told is taken back when its session is gone; stalls last less. */
 static void check_untold(struct sim *sim) {
-  if (sim->profile.commit_fail + sim->profile.commit_unknown > 0 || sim->partly_told) return;
+  if (sim->profile.commit_fail + sim->profile.commit_unknown + sim->profile.memory > 0 ||
+      sim->partly_told)
+    return;
   for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
     const struct sim_grant *g = &sim->grants[i];
     if (g->told || !ledger_live(sim, g) || sim->now <= g->decided_at + 14 * TKT_S) continue;
@@ -183,6 +185,9 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor) {
   case TKT_CLOSED:
     allowed = client->closing;
     break;
+  case TKT_NO_MEMORY:
+    allowed = sim->profile.memory > 0;
+    break;
   case TKT_AUTH:
     allowed = sim->profile.impostor && actor->client == sim->profile.clients - 1;
     break;
@@ -237,6 +242,11 @@ void invariants_released(struct sim *sim, struct sim_actor *actor, const struct 
   case TKT_CLIENT_CAPACITY:
     if (!sim->profile.small_limits || actor->state != SIM_OTHER)
       sim_fail(sim, "c%u a%u: a release finds no capacity", actor->client, actor->index);
+    break;
+  case TKT_NO_MEMORY:
+    /* The release of a ticket has its memory since the grant (R4). */
+    if (!sim->profile.memory || actor->state != SIM_OTHER)
+      sim_fail(sim, "c%u a%u: a release finds no memory", actor->client, actor->index);
     break;
   default:
     sim_fail(sim, "c%u a%u: a release ends as %d", actor->client, actor->index, call->outcome);

@@ -15,7 +15,7 @@ static void pipe_init(struct sim *sim, struct sim_pipe *pipe) {
   pipe->first_segment = pipe->segment_count = 0;
   pipe->last_at = pipe->stall_until = 0;
   pipe->fin_at = pipe->reset_at = TKT_NEVER;
-  pipe->reset_drops = false;
+  pipe->reset_drops = pipe->cut = false;
   /* Small windows force partial writes and back-pressure. */
   if (sim->profile.narrow) {
     pipe->cap = (uint32_t)sim_between(sim, 16, 120);
@@ -88,6 +88,7 @@ ssize_t sim_write(struct sim *sim, struct sim_conn *conn, enum sim_side side, co
     }
     return (ssize_t)len;
   }
+  if (pipe->cut) return (ssize_t)len;
   size_t room = pipe->cap > pipe->len ? pipe->cap - pipe->len : 0;
   size_t n = len < room ? len : room;
   if (!sim->profile.quiet && n > 1 && sim_chance(sim, 1, 8)) n = 1 + sim_below(sim, n);
@@ -195,6 +196,7 @@ void sim_reset(struct sim *sim, struct sim_conn *conn) {
       uint32_t last = (pipe->first_segment + pipe->segment_count - 1) % SIM_PIPE_SEGMENTS;
       if (pipe->segments[last].at <= pipe->reset_at) break;
       pipe->len -= pipe->segments[last].len;
+      pipe->cut = true;
       pipe->segment_count--;
     }
   }

@@ -80,6 +80,17 @@ static const struct sim_profile profiles[] = {
      .narrow = true,
      .commit_later = 300,
      .commit_delay_max = 200 * TKT_MS},
+    {.name = "memory runs out",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .reset = 20,
+     .restart = 8,
+     .restart_waits = true,
+     .cancels = true,
+     .closes = true,
+     .commit_later = 300,
+     .commit_delay_max = 100 * TKT_MS,
+     .memory = 20},
 };
 
 /* A planted fault gets the calmest run in which it can show. */
@@ -96,6 +107,7 @@ void sim_choose_profile(struct sim *sim) {
   p->actors = 1 + (unsigned)sim_below(sim, SIM_ACTORS);
   p->keys = 1 + (unsigned)sim_below(sim, SIM_KEYS);
   p->impostor = !p->quiet && p->clients > 1 && sim_chance(sim, 1, 6);
+  if (p->memory) p->memory = 2 + (unsigned)sim_below(sim, 40);
   p->small_limits = !p->quiet && sim_chance(sim, 1, 4);
   /* The server keeps a lease 1/500 longer than promised: 2,000 ppm between two clocks. */
   p->drift_ppm = 900;

@@ -44,6 +44,12 @@ void sim_server_start(struct sim *sim) {
     config.limits.sessions = 2 * SIM_CLIENTS + 2 + (uint32_t)sim_below(sim, 8);
   }
   server->engine = tkt_server_new(&config, local(sim));
+  if (!server->engine) {
+    if (!sim->profile.memory) sim_fail(sim, "the server cannot be started");
+    server->up_at = sim->now + 100 * TKT_MS;
+    sim_fault_until(sim, server->up_at);
+    return;
+  }
   server->draining = false;
   server->run++;
   server->up_at = TKT_NEVER;

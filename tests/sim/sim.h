@@ -74,8 +74,9 @@ struct sim_profile {
   unsigned commit_fail, commit_unknown;  /* a 1,000 batches */
   bool restart_waits;                    /* a new server waits for the leases of the previous run */
   bool small_limits;
-  bool narrow;   /* pipes of a few bytes */
-  bool impostor; /* the last client has a token the server does not know */
+  unsigned memory; /* one allocation in so many fails; 0: none */
+  bool narrow;     /* pipes of a few bytes */
+  bool impostor;   /* the last client has a token the server does not know */
   bool cancels, closes;
   int drift_ppm;
 };
@@ -100,6 +101,7 @@ struct sim_pipe {
   int64_t stall_until; /* nothing arrives before this */
   int64_t fin_at;      /* TKT_NEVER: not shut */
   int64_t reset_at;    /* the reader sees a reset then */
+  bool cut;            /* bytes on their way were lost: later ones are, too */
   bool reset_drops;    /* arrived, unread bytes are lost with it */
 };
 

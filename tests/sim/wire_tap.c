@@ -119,10 +119,10 @@ static void replied_timeout(struct sim *sim, struct sim_conn *conn, const struct
   bool ending = conn->eof_told[SIM_SERVER_SIDE] || sim->server.draining;
   int64_t asked = sim_local(sim, &sim->server.clock) - r->wait_s * TKT_S;
   if (!ending && sim_world(&sim->server.clock, asked) + 2 * TKT_US < r->received_at) {
-    /* Only where a commit went wrong and the session has to end for it. */
+    /* Only where a commit or an allocation went wrong and the session has to end for it. */
     if (!conn->must_end) conn->must_end_at = sim->now;
     conn->must_end = true;
-    if (sim->profile.commit_fail + sim->profile.commit_unknown == 0)
+    if (sim->profile.commit_fail + sim->profile.commit_unknown + sim->profile.memory == 0)
       sim_fail(sim, "server says T to owner %016llx before its wait is over", TOKEN(msg->id));
   }
   for (size_t i = sim->settled_grants; i < sim->grant_count; i++)

@@ -128,6 +128,7 @@ static bool step(struct sim *sim, int64_t limit) {
     return false;
   }
   sim->step++;
+  uint64_t refused = heap_refused();
   if (wake > sim->now) {
     sim->now = wake;
     sim->idle_turns = 0;
@@ -138,6 +139,7 @@ static bool step(struct sim *sim, int64_t limit) {
     sim_server_turn(sim);
   else
     sim_client_turn(sim, &sim->clients[who]);
+  if (heap_refused() != refused) sim_fault_until(sim, sim->now);
   if (!sim->failed) invariants_step(sim);
   if (heap_in_use() > SIM_HEAP_BOUND) sim_fail(sim, "the engines use %zu bytes", heap_in_use());
   return true;
@@ -249,12 +251,15 @@ static void finish(struct sim *sim) {
 }
 
 bool sim_run(struct sim *sim, const struct sim_options *options) {
+  heap_fail_one_in(0, 0);
   size_t before = heap_in_use();
   start(sim, options);
+  heap_fail_one_in(sim->profile.memory, options->seed);
   while (!sim->failed && sim->step < options->steps) {
     inject_faults(sim);
     if (!step(sim, TKT_NEVER)) sim_fail(sim, "nothing is left to happen");
   }
+  heap_fail_one_in(0, 0);
   if (!sim->failed) settle(sim);
   /* Background releases and half-closed sessions have their own few seconds. */
   if (!sim->failed) run_for(sim, 12 * TKT_S);
