@@ -206,6 +206,9 @@ static void unknown_release_occupies_until_its_lease_ends(void **state) {
   s.storage.answer = TKT_COMMIT_DONE;
   assert_true(a->shut);
   expect_nothing(a);
+  ask(b, 1, "k", 0, 10); /* the same owner: but it may hold nothing any more */
+  turn(&s);
+  expect_timed_out(b, 1, "k");
   ask(b, 2, "k", 60, 10);
   turn(&s);
   expect_nothing(b);
