@@ -20,11 +20,13 @@ enum {
   TKT_BENCH_THREADS_MAX = 4096,
   TKT_BENCH_KEYS_MAX = 1000000,
   TKT_BENCH_CYCLES_MAX = 1000000000,
-  /* So many failed cycles end a workload: against a dead server each costs a whole wait. */
-  TKT_BENCH_FAILURES_MAX = 100,
+  /* A workload gives up once its failed cycles have cost so much: one each, or far more where the
+   * failure says that the server is gone, since every further cycle would take its whole wait. */
+  TKT_BENCH_PATIENCE = 1000,
+  TKT_BENCH_COST_OF_LOSS = 100,
   TKT_BENCH_KEY_SIZE = 16,
   TKT_BENCH_READY_S = 10,
-  TKT_BENCH_WAIT_S = 60,
+  TKT_BENCH_WAIT_S = 20,
   TKT_BENCH_LEASE_S = 120,
 };
 
@@ -48,6 +50,7 @@ struct tkt_bench_result {
   int64_t elapsed_ns;
   int64_t user_ns, system_ns; /* CPU time of this process while it ran */
   uint64_t failed;
+  uint64_t cost; /* of the failures, against TKT_BENCH_PATIENCE */
   uint64_t failures[TKT_BENCH_CODES];
   char first_failure[TICKETING_MESSAGE_SIZE];
   struct tkt_histogram cycle; /* acquire called to release acknowledged, of cycles that succeeded */
@@ -80,6 +83,9 @@ void tkt_bench_clock_stop(struct tkt_bench_result *result, int64_t now);
 /* The key and parameters of a task; *text and *key must live as long as the params are used. */
 void tkt_bench_params(uint32_t key_number, char text[TKT_BENCH_KEY_SIZE], ticketing_key *key,
                       ticketing_acquire_params *params);
+
+/* What a cycle that ended in `code` takes from the patience. */
+unsigned tkt_bench_cost(int code);
 
 /* Counts a cycle that ended in `code`; `message` (or NULL) is kept if it is the first. */
 void tkt_bench_count_failure(struct tkt_bench_result *result, int code, const char *message);

@@ -31,9 +31,12 @@ struct loop {
   int64_t now; /* of this turn: everything a turn sees happened at its dispatch */
 };
 
+static bool given_up(const struct loop *loop) {
+  return loop->result->cost >= TKT_BENCH_PATIENCE || tkt_interrupted();
+}
+
 static bool may_begin(const struct loop *loop) {
-  return loop->begun < loop->plan->cycles && loop->result->failed < TKT_BENCH_FAILURES_MAX &&
-         !tkt_interrupted();
+  return loop->begun < loop->plan->cycles && !given_up(loop);
 }
 
 static void fail_cycle(struct loop *loop, const ticketing_op *op, int code, const char *message) {
@@ -117,8 +120,8 @@ static void run(struct loop *loop) {
   for (uint32_t i = 0; i < plan->tasks; i++)
     begin_cycle(loop, &loop->tasks[i]);
   ticketing_broker_flush(loop->broker);
-  /* Ends when nothing is under way: all begun cycles ended and none may begin. */
-  for (unsigned turn = 0; loop->ended < loop->begun && !tkt_interrupted(); turn++) {
+  /* Ends when nothing is under way, for then nothing may begin either. */
+  for (unsigned turn = 0; loop->ended < loop->begun && !given_up(loop); turn++) {
     int rc = ticketing_broker_dispatch(loop->broker, TICKETING_FOREVER);
     if (rc < 0 && rc != TICKETING_E_INTERRUPTED) {
       tkt_bench_count_failure(loop->result, rc, NULL);
@@ -153,7 +156,7 @@ int tkt_bench_cycle_caller(const struct tkt_bench_plan *plan, struct tkt_bench_r
   } else {
     tkt_bench_count_failure(result, rc, NULL);
   }
-  /* An interrupted run leaves ops and tickets; freeing them releases what they hold. */
+  /* A run that was given up leaves ops and tickets; freeing them releases what they hold. */
   for (uint32_t i = 0; loop.tasks && i < plan->tasks; i++) {
     ticketing_op_free(loop.tasks[i].op);
     end_ticket(&loop.tasks[i]);

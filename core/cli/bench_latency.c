@@ -36,8 +36,8 @@ int tkt_bench_latency(const struct tkt_bench_plan *plan, struct tkt_bench_result
   for (int i = 0; i < WARM_UP && one_cycle(broker, &params, NULL, why) == TICKETING_OK; i++)
     ;
   tkt_bench_clock_start(result, ticketing_now_ns());
-  for (uint64_t i = 0;
-       i < plan->cycles && result->failed < TKT_BENCH_FAILURES_MAX && !tkt_interrupted(); i++) {
+  for (uint64_t i = 0; i < plan->cycles && result->cost < TKT_BENCH_PATIENCE && !tkt_interrupted();
+       i++) {
     rc = one_cycle(broker, &params, result, why);
     if (rc != TICKETING_OK) tkt_bench_count_failure(result, rc, why);
     if (i % PROGRESS_CYCLES == 0) tkt_bench_progress(&progress, plan, i, ticketing_now_ns());

@@ -17,7 +17,7 @@ struct crew {
   ticketing_broker *broker;
   _Atomic uint64_t begun;
   _Atomic uint64_t ended;
-  _Atomic uint64_t failed;
+  _Atomic uint64_t cost; /* of all failures */
   atomic_uint at_work;
   pthread_mutex_t lock;
   pthread_cond_t moved;
@@ -65,7 +65,7 @@ static void *work(void *argument) {
   ticketing_acquire_params params;
   tkt_bench_params(worker->key_number, text, &key, &params);
   if (!pass_gate(crew)) return NULL;
-  while (!tkt_interrupted() && atomic_load(&crew->failed) < TKT_BENCH_FAILURES_MAX &&
+  while (!tkt_interrupted() && atomic_load(&crew->cost) < TKT_BENCH_PATIENCE &&
          atomic_fetch_add(&crew->begun, 1) < crew->plan->cycles) {
     char why[TICKETING_MESSAGE_SIZE] = "";
     int64_t begun = ticketing_now_ns();
@@ -74,7 +74,7 @@ static void *work(void *argument) {
       tkt_histogram_add(&worker->result.cycle, ticketing_now_ns() - begun);
     } else {
       tkt_bench_count_failure(&worker->result, rc, why);
-      atomic_fetch_add(&crew->failed, 1);
+      atomic_fetch_add(&crew->cost, tkt_bench_cost(rc));
     }
     atomic_fetch_add_explicit(&crew->ended, 1, memory_order_relaxed);
   }

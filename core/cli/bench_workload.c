@@ -75,10 +75,24 @@ void tkt_bench_params(uint32_t key_number, char text[TKT_BENCH_KEY_SIZE], ticket
   params->lease_ns = TKT_BENCH_LEASE_S * TICKETING_SECOND;
 }
 
+unsigned tkt_bench_cost(int code) {
+  switch (code) {
+  case TICKETING_E_INDETERMINATE:
+  case TICKETING_E_NOT_CONNECTED:
+  case TICKETING_E_AUTH:
+  case TICKETING_E_PROTOCOL:
+  case TICKETING_E_CLOSED:
+    return TKT_BENCH_COST_OF_LOSS;
+  default:
+    return 1;
+  }
+}
+
 void tkt_bench_count_failure(struct tkt_bench_result *result, int code, const char *message) {
   int index = code < 0 ? -code : TKT_BENCH_CODES_ZERO + code;
   if (index < 0 || index >= TKT_BENCH_CODES) index = TKT_BENCH_CODES - 1;
   result->failures[index]++;
+  result->cost += tkt_bench_cost(code);
   if (result->failed++ == 0)
     snprintf(result->first_failure, sizeof result->first_failure, "%s",
              message && *message ? message : ticketing_error_text(code));

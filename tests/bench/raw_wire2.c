@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WAIT_S = 60, LEASE_S = 120, TOKENS = 1 << 16, GREETING_MAX = 256, PROOF = 43 };
+enum { WAIT_S = 20, LEASE_S = 120, TOKENS = 1 << 16, GREETING_MAX = 256, PROOF = 43 };
 
 /* A task's token, and back: far fewer grants are alive than there are places. */
 static uint64_t token_of[RAW_TASKS_MAX];
