@@ -78,16 +78,29 @@ void tkt_broker_free_in_child(struct tkt_broker *broker) {
   tkt_fork_guard_close_inherited(&broker->guard);
 }
 
-void tkt_broker_look_again(struct tkt_broker *broker) {
+/* Takes the lock, or leaves word that it was wanted. */
+static bool try_or_tell(struct tkt_broker *broker) {
+  if (tkt_lock_try(&broker->lock)) return true;
+  atomic_store(&broker->missed, true);
+  return tkt_lock_try(&broker->lock); /* for a holder who left before he could read it */
+}
+
+void tkt_broker_work(struct tkt_broker *broker) {
   for (int round = 0; round < TKT_COMBINE_ROUNDS; round++) {
-    if (tkt_inbox_empty(&broker->inbox) || !tkt_lock_try(&broker->lock)) return;
+    if (tkt_inbox_empty(&broker->inbox) || !try_or_tell(broker)) return;
     struct tkt_ended ended = {0};
+    atomic_store(&broker->missed, false);
     tkt_turn(broker, NULL, 0, false, &ended);
     tkt_lock_give(&broker->lock);
-    tkt_deliver(broker, &ended);
+    tkt_deliver(&ended);
+    if (!atomic_load(&broker->missed)) return;
   }
   /* Others keep asking: the I/O thread takes over, so that this caller gets on. */
-  if (!tkt_inbox_empty(&broker->inbox)) tkt_poller_wake(&broker->poller);
+  tkt_poller_wake(&broker->poller);
+}
+
+void tkt_broker_look_again(struct tkt_broker *broker) {
+  if (atomic_load(&broker->missed)) tkt_broker_work(broker);
 }
 
 void tkt_broker_kick(struct tkt_broker *broker, enum tkt_pushed pushed) {
@@ -97,10 +110,10 @@ void tkt_broker_kick(struct tkt_broker *broker, enum tkt_pushed pushed) {
       tkt_poller_wake(&broker->poller);
     return;
   }
-  /* Where several ops ended together their callers come back together: let them add theirs, so that
-   * one system call carries all. */
-  if (atomic_load_explicit(&broker->crowd, memory_order_relaxed) > 1) sched_yield();
-  tkt_broker_look_again(broker);
+  /* Where other threads wait, some were woken together with this one: they add theirs first, so
+   * that one system call carries all. */
+  if (atomic_load_explicit(&broker->waiting, memory_order_relaxed) > 0) sched_yield();
+  tkt_broker_work(broker);
 }
 
 int tkt_broker_fd(struct tkt_broker *broker) {

@@ -31,7 +31,7 @@ enum tkt_io_mode { TKT_IO_THREAD = 0, TKT_IO_CALLER = 1 };
 enum {
   /* The shared read buffer, and so the most that is read from one session in one turn. */
   TKT_READ_SIZE = 65536,
-  /* Turns a caller runs for others before it leaves the rest to the I/O thread. */
+  /* Turns a caller runs in a row for others before it leaves the rest to the I/O thread. */
   TKT_COMBINE_ROUNDS = 8,
 };
 
@@ -49,7 +49,8 @@ struct tkt_broker {
   _Atomic bool sleeping;    /* a dispatcher is about to poll or polls */
   _Atomic bool dispatching; /* held by the one dispatcher */
   _Atomic bool freed;       /* CALLER: the handle is gone; the dispatcher tears down */
-  _Atomic unsigned crowd;   /* ops that ended in the last turn that ended any */
+  _Atomic unsigned waiting; /* threads asleep for an op or a queue */
+  _Atomic bool missed;      /* somebody with commands found the lock held */
   _Atomic uint64_t late_takes;
 
   struct tkt_poller poller;
@@ -90,8 +91,10 @@ void tkt_broker_unref(struct tkt_broker *broker);
 /* After a push: does the pusher's duty where it has one. Not with the lock held. */
 void tkt_broker_kick(struct tkt_broker *broker, enum tkt_pushed pushed);
 
-/* Runs turns for what is in the inbox while the lock is to be had. Whoever gave the lock back calls
- * this, so that no command of somebody who tried in vain is left. */
+/* Runs turns for what is in the inbox; where the lock is held, its holder is told to. */
+void tkt_broker_work(struct tkt_broker *broker);
+
+/* Whoever gave the lock back calls this: does what somebody who tried in vain left. */
 void tkt_broker_look_again(struct tkt_broker *broker);
 
 /* Copies counters as tkt_client_counters does, and the driver's own behind them. */

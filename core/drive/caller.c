@@ -18,8 +18,8 @@ static void tear_down(struct tkt_broker *broker) {
   tkt_lock_give(&broker->lock);
   /* Takes a wake-up back, so that a set the descriptor still stands in finds nothing. */
   tkt_poller_wait(&broker->poller, none, TKT_POLL_ROOM, false);
-  tkt_deliver(broker, &ended);
-  tkt_broker_look_again(broker);
+  tkt_deliver(&ended);
+  tkt_broker_work(broker);
 }
 
 /* Whoever leaves looks whether the handle was freed meanwhile, by one who then could not enter. */
@@ -48,8 +48,8 @@ static unsigned run_turn(struct tkt_broker *broker, const struct tkt_poll_event 
   tkt_turn(broker, events, count, polled, &ended);
   tkt_lock_give(&broker->lock);
   unsigned n = ended.count;
-  tkt_deliver(broker, &ended);
-  if (atomic_load(&broker->dead)) tkt_broker_look_again(broker);
+  tkt_deliver(&ended);
+  if (atomic_load(&broker->dead)) tkt_broker_work(broker);
   return n;
 }
 

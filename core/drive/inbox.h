@@ -29,6 +29,10 @@ enum tkt_pushed {
 enum tkt_pushed tkt_inbox_push(struct tkt_inbox *inbox, struct tkt_inbox_node *node,
                                unsigned commands);
 
+/* The same for a node nobody else knows yet. */
+enum tkt_pushed tkt_inbox_push_new(struct tkt_inbox *inbox, struct tkt_inbox_node *node,
+                                   unsigned commands);
+
 static inline bool tkt_inbox_empty(struct tkt_inbox *inbox) {
   return atomic_load(&inbox->top) == NULL;
 }

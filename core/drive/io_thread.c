@@ -14,7 +14,7 @@ static void *run(void *argument) {
     tkt_lock_take(&broker->lock);
     tkt_turn(broker, events, count, true, &ended);
     tkt_lock_give(&broker->lock);
-    tkt_deliver(broker, &ended);
+    tkt_deliver(&ended);
     tkt_broker_look_again(broker);
     if (atomic_load(&broker->dead)) break;
     count = tkt_poller_wait(&broker->poller, events, TKT_POLL_ROOM, true);

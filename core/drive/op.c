@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes an op of two references: the handle's, the driver's. */
+/* Makes an op of two references: the handle's, and the inbox's, which becomes the driver's when the
+ * start is carried out. */
 static struct tkt_op *make(struct tkt_broker *broker, enum tkt_op_kind kind,
                            struct tkt_queue *queue, void *user) {
   struct tkt_op *op = tkt_op_store_take(&broker->ops);
@@ -74,8 +75,9 @@ static bool copy_keys(struct tkt_op *op, const struct tkt_span *keys, size_t cou
 }
 
 static int start(struct tkt_op *op, struct tkt_op **op_out) {
+  struct tkt_broker *broker = op->broker;
   *op_out = op;
-  tkt_op_command(op, TKT_COMMAND_START);
+  tkt_broker_kick(broker, tkt_inbox_push_new(&broker->inbox, &op->node, TKT_COMMAND_START));
   return TKT_OK;
 }
 

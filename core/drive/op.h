@@ -73,11 +73,13 @@ struct tkt_op {
   struct tkt_queue *queue; /* or NULL */
   void *user;
   struct tkt_op *next; /* ended in this turn; kept for reuse */
-  _Atomic unsigned refs;
+  _Atomic unsigned
+      refs; /* the handle, the inbox or the driver after it, the lent ticket, releases */
   _Atomic int status;
   _Atomic uint32_t word;
   struct tkt_list queued; /* the queue's lock */
   bool abandoned;         /* the queue's lock */
+  atomic_bool reported;   /* taken from the queue: it will not stand there again */
   bool in_engine;         /* the broker's lock, as all below */
   struct tkt_list live;
   struct tkt_call call;

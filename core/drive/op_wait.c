@@ -22,7 +22,10 @@ static int sleep_on(struct tkt_op *op, int64_t left) {
   }
   uint32_t word = atomic_fetch_or(&op->word, TKT_WORD_WAITING) | TKT_WORD_WAITING;
   if (word & (TKT_WORD_ENDED | TKT_WORD_WOKEN)) return TKT_OK;
-  return tkt_futex_wait(&op->word, word, left) == -EINTR ? TKT_DRIVE_INTERRUPTED : TKT_OK;
+  atomic_fetch_add_explicit(&op->broker->waiting, 1, memory_order_relaxed);
+  int rc = tkt_futex_wait(&op->word, word, left);
+  atomic_fetch_sub_explicit(&op->broker->waiting, 1, memory_order_relaxed);
+  return rc == -EINTR ? TKT_DRIVE_INTERRUPTED : TKT_OK;
 }
 
 int tkt_op_wait(struct tkt_op *op, int64_t timeout_ns) {

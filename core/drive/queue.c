@@ -80,7 +80,10 @@ struct tkt_op *tkt_queue_next(struct tkt_queue *queue) {
   struct tkt_list *node = tkt_list_shift(&queue->ops);
   show(queue);
   tkt_lock_give(&queue->lock);
-  return node ? TKT_CONTAINER(node, struct tkt_op, queued) : NULL;
+  if (!node) return NULL;
+  struct tkt_op *op = TKT_CONTAINER(node, struct tkt_op, queued);
+  atomic_store_explicit(&op->reported, true, memory_order_relaxed);
+  return op;
 }
 
 struct tkt_op *tkt_queue_deliver(struct tkt_queue *queue, struct tkt_op *first) {
@@ -97,6 +100,7 @@ struct tkt_op *tkt_queue_deliver(struct tkt_queue *queue, struct tkt_op *first) 
 }
 
 void tkt_queue_abandon(struct tkt_queue *queue, struct tkt_op *op) {
+  if (atomic_load_explicit(&op->reported, memory_order_relaxed)) return;
   tkt_lock_take(&queue->lock);
   op->abandoned = true;
   tkt_list_remove(&op->queued);
@@ -111,7 +115,9 @@ static int sleep_on(struct tkt_queue *queue, int64_t left) {
   uint32_t turn = atomic_load(&queue->turn);
   queue->waiters++;
   tkt_lock_give(&queue->lock);
+  atomic_fetch_add_explicit(&queue->broker->waiting, 1, memory_order_relaxed);
   int rc = empty ? tkt_futex_wait(&queue->turn, turn, left) : 0;
+  atomic_fetch_sub_explicit(&queue->broker->waiting, 1, memory_order_relaxed);
   tkt_lock_take(&queue->lock);
   queue->waiters--;
   tkt_lock_give(&queue->lock);

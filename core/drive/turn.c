@@ -154,7 +154,7 @@ static void carry_out(struct tkt_broker *broker, struct tkt_op *op, unsigned com
   if (commands & TKT_COMMAND_CANCEL) cancel(broker, op, now);
   if (commands & TKT_COMMAND_FORGET) forget(broker, op, now);
   if (commands & TKT_COMMAND_DROP) tkt_lent_drop_locked(&op->lent, now);
-  tkt_op_unref(op); /* the inbox's */
+  if (!(commands & TKT_COMMAND_START)) tkt_op_unref(op); /* the inbox's */
 }
 
 static void close_in_background(struct tkt_broker *broker, int64_t now) {
@@ -245,9 +245,8 @@ void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, in
     tkt_poller_arm(&broker->poller, tkt_client_next_deadline(broker->client));
 }
 
-void tkt_deliver(struct tkt_broker *broker, struct tkt_ended *ended) {
+void tkt_deliver(struct tkt_ended *ended) {
   if (ended->count == 0) return;
-  atomic_store_explicit(&broker->crowd, ended->count, memory_order_relaxed);
   for (struct tkt_op *op = ended->first; op;)
     op = op->queue ? tkt_queue_deliver(op->queue, op) : op->next;
   for (struct tkt_op *op = ended->first, *next; op; op = next) {

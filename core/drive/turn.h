@@ -24,6 +24,6 @@ void tkt_turn(struct tkt_broker *broker, const struct tkt_poll_event *events, in
 void tkt_turn_end(struct tkt_broker *broker, struct tkt_ended *ended);
 
 /* Wakes and reports, without the lock. */
-void tkt_deliver(struct tkt_broker *broker, struct tkt_ended *ended);
+void tkt_deliver(struct tkt_ended *ended);
 
 #endif
