@@ -1,0 +1,123 @@
+#include "net/tls_context.h"
+
+#include "net/crypto.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What OpenSSL or the system says about the last failure, as static text. */
+static const char *fault_text(void) {
+  unsigned long error = ERR_peek_last_error();
+  if (ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE)
+    return "it holds no PEM block of the kind needed";
+  const char *text = ERR_reason_error_string(error);
+  return text ? text : "OpenSSL gives no reason";
+}
+
+static void explain(char *why, const char *what, const char *file, const char *fault) {
+  snprintf(why, TKT_TLS_WHY_SIZE, "%s '%.200s': %s", what, file, fault);
+}
+
+/* OpenSSL's words for an unreadable file differ by version: ask the system first. */
+static bool readable(const char *what, const char *file, char *why) {
+  if (access(file, R_OK) == 0) return true;
+  explain(why, what, file,
+          errno == ENOENT    ? "no such file"
+          : errno == EACCES  ? "permission denied"
+          : errno == ENOTDIR ? "a part of the path is no directory"
+                             : "it cannot be read");
+  return false;
+}
+
+static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
+  struct tkt_tls *tls = tkt_crypto_begin() ? calloc(1, sizeof *tls) : NULL;
+  if (tls) {
+    atomic_init(&tls->refs, 1);
+    tls->method = tkt_tls_bio_method();
+    tls->context = SSL_CTX_new(method);
+  }
+  if (!tls || !tls->method || !tls->context) {
+    tkt_tls_free(tls);
+    snprintf(why, TKT_TLS_WHY_SIZE, "TLS cannot be used: out of memory, or OpenSSL does not start");
+    return NULL;
+  }
+  SSL_CTX *c = tls->context;
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  /* An end without close_notify is an end: our frames carry their own lengths, and a cut reply is
+   * no reply either way. */
+  SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+                             SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                          SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_read_ahead(c, 1);
+  return tls;
+}
+
+struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, char *why) {
+  ERR_clear_error();
+  if (trust == TKT_TLS_CA_FILE && !readable("CA file", ca_file, why)) return NULL;
+  struct tkt_tls *tls = begin(TLS_client_method(), why);
+  if (!tls) return NULL;
+  if (trust == TKT_TLS_CA_FILE && SSL_CTX_load_verify_file(tls->context, ca_file) != 1) {
+    explain(why, "CA file", ca_file, fault_text());
+    tkt_tls_free(tls);
+    return NULL;
+  }
+  if (trust == TKT_TLS_SYSTEM_ROOTS && SSL_CTX_set_default_verify_paths(tls->context) != 1) {
+    snprintf(why, TKT_TLS_WHY_SIZE, "the machine's trusted roots cannot be read: %s", fault_text());
+    tkt_tls_free(tls);
+    return NULL;
+  }
+  tls->verify = trust != TKT_TLS_SKIP_VERIFY;
+  SSL_CTX_set_verify(tls->context, tls->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+  return tls;
+}
+
+struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, char *why) {
+  ERR_clear_error();
+  if (!readable("certificate file", chain_file, why) || !readable("key file", key_file, why))
+    return NULL;
+  struct tkt_tls *tls = begin(TLS_server_method(), why);
+  if (!tls) return NULL;
+  /* Tickets would be a second write after each handshake, for resumptions nobody asks for. */
+  SSL_CTX_set_num_tickets(tls->context, 0);
+  SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  const char *what = NULL, *file = NULL;
+  if (SSL_CTX_use_certificate_chain_file(tls->context, chain_file) != 1) {
+    what = "certificate file";
+    file = chain_file;
+  } else if (SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
+    what = "key file";
+    file = key_file;
+  } else if (SSL_CTX_check_private_key(tls->context) != 1) {
+    what = "key file";
+    file = key_file;
+    ERR_clear_error();
+    explain(why, what, file, "the key does not belong to the certificate");
+    tkt_tls_free(tls);
+    return NULL;
+  }
+  if (what) {
+    explain(why, what, file, fault_text());
+    tkt_tls_free(tls);
+    return NULL;
+  }
+  return tls;
+}
+
+void tkt_tls_ref(struct tkt_tls *tls) {
+  atomic_fetch_add_explicit(&tls->refs, 1, memory_order_relaxed);
+}
+
+void tkt_tls_free(struct tkt_tls *tls) {
+  if (!tls || atomic_fetch_sub_explicit(&tls->refs, 1, memory_order_acq_rel) != 1) return;
+  SSL_CTX_free(tls->context);
+  BIO_meth_free(tls->method);
+  free(tls);
+}
