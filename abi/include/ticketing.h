@@ -61,7 +61,8 @@
  * which counts suspend and never goes back.
  *
  * The library never ends the process, installs no signal handler, needs no init call and keeps no
- * global state. Written for C99 and later and C++17 and later. */
+ * global state. Written for C99 and later and C++17 and later.
+ * Everything here is there since 0.1.0, unless its comment says otherwise. */
 #ifndef TICKETING_H
 #define TICKETING_H
 
@@ -215,6 +216,8 @@ TICKETING_API int ticketing_broker_close_start(ticketing_broker *broker, ticketi
  * when a signal arrives. */
 TICKETING_API int ticketing_broker_wait_ready(ticketing_broker *broker, int64_t timeout_ns);
 
+/* The same as an operation, which ends with one of those results; see ticketing_acquire_start for
+ * `queue`, `user`, `op_out`, and for what a start itself returns. */
 TICKETING_API int ticketing_broker_wait_ready_start(ticketing_broker *broker, int64_t timeout_ns,
                                                     ticketing_queue *queue, void *user,
                                                     ticketing_op **op_out);
@@ -392,6 +395,9 @@ TICKETING_API int64_t ticketing_ticket_remaining_ns(const ticketing_ticket *tick
  * answers the same again. `message` as in ticketing_acquire. Blocks. */
 TICKETING_API int ticketing_ticket_release(ticketing_ticket *ticket, char *message);
 
+/* The same as an operation, which ends with one of those results; see ticketing_acquire_start for
+ * `queue`, `user`, `op_out`, and for what a start itself returns. The ticket may be freed at once:
+ * the release goes on. */
 TICKETING_API int ticketing_ticket_release_start(ticketing_ticket *ticket, ticketing_queue *queue,
                                                  void *user, ticketing_op **op_out);
 
@@ -408,6 +414,8 @@ TICKETING_API void ticketing_ticket_free(ticketing_ticket *ticket);
 TICKETING_API int ticketing_release(ticketing_broker *broker, const ticketing_key *keys,
                                     size_t key_count, uint64_t token, char *message);
 
+/* The same as an operation, which ends with one of those results; see ticketing_acquire_start for
+ * `queue`, `user`, `op_out` and `message`, and for what a start itself returns. */
 TICKETING_API int ticketing_release_start(ticketing_broker *broker, const ticketing_key *keys,
                                           size_t key_count, uint64_t token, ticketing_queue *queue,
                                           void *user, ticketing_op **op_out, char *message);
