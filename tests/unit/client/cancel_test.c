@@ -304,6 +304,43 @@ static void forget_leaves_no_pointer_at_any_stage(void **state) {
   }
 }
 
+static void s5_answered_tombstones_do_not_count(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.config.cancel_keeps_session = true;
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call call;
+  struct tkt_msg msg;
+  for (int i = 0; i < 3 * TKT_TOMBSTONES_MAX; i++) {
+    size_t peer = send_acquire(&f, &call, "k", 5, 60, &msg);
+    tkt_client_cancel(f.client, &call, f.now);
+    reply(&f, peer, TKT_MSG_TIMED_OUT, msg.id, 0, "k");
+  }
+  turn(&f);
+  assert_int_equal(f.peer_count, 2);
+  assert_int_equal(open_sessions(&f), 2);
+  fix_end(&f);
+}
+
+static void s3_what_was_queued_goes_to_an_idle_session_at_once(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_call cancelled, other, queued;
+  struct tkt_msg msg;
+  size_t peer = send_acquire(&f, &cancelled, "k", 5, 60, &msg);
+  send_acquire(&f, &other, "k", 5, 60, &msg);
+  acquire(&f, &queued, "q", 5, 60); /* for `peer`, by turns */
+  f.silent = true;                  /* the successor does not come up */
+  tkt_client_cancel(f.client, &cancelled, f.now);
+  turn(&f);
+  msg = expect_request(&f, 1 - peer, TKT_MSG_ACQUIRE);
+  assert_true(tkt_span_equal(msg.keys[0], tkt_span_str("q")));
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(s3_cancel_before_send_is_cancelled_and_sends_nothing),
@@ -321,6 +358,8 @@ int main(void) {
       TEST(s3_cancel_of_a_granted_untaken_acquire_releases_it),
       TEST(cancel_of_an_ended_call_changes_nothing),
       TEST(forget_leaves_no_pointer_at_any_stage),
+      TEST(s5_answered_tombstones_do_not_count),
+      TEST(s3_what_was_queued_goes_to_an_idle_session_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,30 @@ static void b7_a_granted_untaken_acquire_can_still_be_taken(void **state) {
   fix_end(&f);
 }
 
+static void b7_a_session_kept_for_the_lane_is_enough(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  struct tkt_call sent, release, close;
+  struct tkt_msg msg;
+  size_t half = send_acquire(&f, &sent, "k", 60, 60, &msg);
+  start_release(&f, &release, ticket);
+  turn(&f);
+  size_t kept = find_request(&f, &msg);
+  assert_true(kept != half);
+  start_close(&f, &close);
+  turn(&f);
+  assert_true(f.peers[half].shut);
+  assert_false(f.peers[kept].shut);
+  assert_int_equal(f.peer_count, 2);
+  reply(&f, kept, TKT_MSG_RELEASED, 0, 8, "k");
+  tkt_session_eof(f.peers[half].session, f.now);
+  turn(&f);
+  assert_int_equal(close.outcome, TKT_OK);
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(b7_an_idle_client_closes_at_once),
@@ -264,6 +288,7 @@ int main(void) {
       TEST(b7_held_tickets_are_not_released_and_say_closed),
       TEST(b7_a_second_close_joins_the_first),
       TEST(b7_a_granted_untaken_acquire_can_still_be_taken),
+      TEST(b7_a_session_kept_for_the_lane_is_enough),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,6 +273,45 @@ static void b3_unknown_words_are_accepted(void **state) {
   fix_end(&f);
 }
 
+static void m7_no_leader_of_another_server_drops_the_hint_once_it_had_a_request(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  struct tkt_call call, calls[6];
+  struct tkt_msg msg;
+  assert_int_equal(send_acquire(&f, &call, "k", 60, 60, &msg), 0);
+  server_text(&f, 1, leader_is[1]);
+  server_text(&f, 0, "Eno_leader\n");
+  assert_int_equal(sent_on(&f, calls, 6, 1), 3);
+  fix_end(&f);
+}
+
+static void b5_a_usable_session_of_another_address_is_enough(void **state) {
+  (void)state;
+  for (int silent = 0; silent < 2; silent++) {
+    struct fixture f;
+    fix_init(&f);
+    f.addresses[1] = "127.0.0.1:2";
+    f.config.address_count = 2;
+    f.greeting = "other n\n";
+    f.welcome = NULL;
+    fix_new(&f);
+    turn(&f);
+    server_text(&f, 0, "Eauth_failed\n");
+    struct tkt_call call;
+    if (silent) { /* usable without a word, so without a verdict */
+      pass(&f, 110 * TKT_MS);
+    } else { /* accepted, but down now */
+      server_text(&f, 1, "\n");
+      f.refuse = true;
+      tkt_session_eof(f.peers[1].session, f.now);
+    }
+    acquire(&f, &call, "k", 60, 60);
+    assert_int_equal(call.outcome, TKT_PENDING);
+    fix_end(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(b2_without_a_hint_the_sessions_take_turns),
@@ -290,6 +329,8 @@ int main(void) {
       TEST(m11_unsent_requests_of_a_lost_session_pause_and_go_elsewhere),
       TEST(b3_single_among_several_addresses_is_unsupported),
       TEST(b3_unknown_words_are_accepted),
+      TEST(m7_no_leader_of_another_server_drops_the_hint_once_it_had_a_request),
+      TEST(b5_a_usable_session_of_another_address_is_enough),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

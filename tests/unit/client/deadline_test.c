@@ -241,6 +241,20 @@ static void a_wait_of_255_s_ends_at_255_s(void **state) {
   fix_end(&f);
 }
 
+static void s6_wait_0_unsent_although_a_session_was_usable_is_not_connected(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  f.peers[0].room = f.peers[1].room = 0;
+  struct tkt_call call;
+  acquire(&f, &call, "k", 0, 60);
+  turn(&f);
+  f.silent = true; /* both close after 3 s without progress; nothing comes up */
+  pass(&f, 5010 * TKT_MS);
+  assert_int_equal(call.outcome, TKT_NOT_CONNECTED);
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(s6_unsent_without_any_session_is_not_connected_at_the_wait),
@@ -258,6 +272,7 @@ int main(void) {
       TEST(s4_replies_found_in_the_last_read_settle_their_waiters),
       TEST(s4_eof_makes_sent_acquires_indeterminate_at_once),
       TEST(a_wait_of_255_s_ends_at_255_s),
+      TEST(s6_wait_0_unsent_although_a_session_was_usable_is_not_connected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

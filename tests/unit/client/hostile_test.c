@@ -69,6 +69,7 @@ static void m10_a_flood_of_unasked_grants_is_bounded(void **state) {
   server_bytes(&f, 0, flood.data, tkt_buf_len(&flood));
   tkt_buf_release(&flood);
   assert_int_equal(counter(&f, "tickets"), 1024);
+  assert_int_equal(counter(&f, "protocol_faults"), 1);
   assert_int_equal(counter(&f, "grants_left_to_their_lease"), 5000 - 1024);
   pass(&f, 20 * TKT_S);
   assert_int_equal(counter(&f, "tickets"), 0);

@@ -354,6 +354,28 @@ static void replies_at_any_cut_match(void **state) {
   fix_end(&f);
 }
 
+static void m2_a_reply_to_a_request_not_handed_over_does_not_match(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_call call;
+  acquire(&f, &call, "k", 5, 60);
+  struct tkt_session *s = tkt_client_next_dirty(f.client);
+  struct tkt_msg msg;
+  size_t used;
+  tkt_wire2.decode(TKT_PHASE_REQUESTS, tkt_session_output(s, f.now), &msg, &used);
+  size_t peer = (size_t)(fix_peer_of(&f, s) - f.peers);
+  reply(&f, peer, TKT_MSG_GRANTED, msg.id, 77, "k");
+  assert_int_equal(call.outcome, TKT_PENDING); /* unsent: it goes on, on the other session */
+  turn(&f);
+  assert_true(f.peers[peer].closed);
+  msg = expect_request(&f, 1 - peer, TKT_MSG_RELEASE);
+  assert_int_equal(msg.token, 77);
+  pass(&f, 12 * TKT_MS);
+  expect_request(&f, 1 - peer, TKT_MSG_ACQUIRE);
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(m1_reply_before_the_write_returns_matches),
@@ -375,6 +397,7 @@ int main(void) {
       TEST(m9_grant_with_another_key_is_released_under_that_key),
       TEST(m9_a_grant_told_twice_does_not_take_the_ticket_away),
       TEST(replies_at_any_cut_match),
+      TEST(m2_a_reply_to_a_request_not_handed_over_does_not_match),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

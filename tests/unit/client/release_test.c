@@ -401,6 +401,120 @@ static void a_reply_for_a_token_in_flight_elsewhere_closes_that_session(void **s
   fix_end(&f);
 }
 
+static void r3_an_adopted_attempt_counts_as_sent(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  struct tkt_call first, second;
+  start_release(&f, &first, ticket);
+  pass(&f, 5010 * TKT_MS); /* one in flight on each session */
+  start_release(&f, &second, ticket);
+  pass(&f, 5010 * TKT_MS);
+  assert_int_equal(second.outcome, TKT_INDETERMINATE);
+  assert_int_equal(second.detail.attempts, 2);
+  fix_end(&f);
+}
+
+static void r1_an_answered_release_sends_no_further_attempt(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  struct tkt_call call;
+  struct tkt_msg msg;
+  start_release(&f, &call, ticket);
+  turn(&f);
+  size_t peer = find_request(&f, &msg);
+  f.now += 2010 * TKT_MS;
+  tkt_client_tick(f.client, f.now); /* the pause begins */
+  f.now += 20 * TKT_MS;
+  tkt_client_tick(f.client, f.now); /* a further attempt stands ready, nothing was written */
+  reply(&f, peer, TKT_MSG_RELEASED, 0, 8, "k");
+  assert_int_equal(call.outcome, TKT_OK);
+  turn(&f);
+  assert_int_equal(requests_left(&f), 0);
+  tkt_client_drop(f.client, ticket, f.now);
+  assert_int_equal(counter(&f, "tickets"), 0);
+  fix_end(&f);
+}
+
+static void r1_a_session_that_comes_up_takes_the_next_attempt(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  f.silent = true;
+  tkt_session_eof(f.peers[1].session, f.now);
+  pass(&f, 200 * TKT_MS);
+  assert_int_equal(f.peer_count, 3);
+  struct tkt_call call;
+  start_release(&f, &call, ticket);
+  pass(&f, 3 * TKT_S); /* the only session does not answer, and gets no second one */
+  expect_request(&f, 0, TKT_MSG_RELEASE);
+  expect_silence(&f, 0);
+  tkt_session_connected(f.peers[2].session, f.now);
+  server_text(&f, 2, f.greeting);
+  turn(&f);
+  expect_request(&f, 2, TKT_MSG_RELEASE);
+  fix_end(&f);
+}
+
+static void r1_the_2_s_of_an_attempt_run_from_its_sending(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_ticket *ticket = hold(&f, "k", 8);
+  f.silent = true;
+  for (size_t i = 0; i < 2; i++)
+    tkt_session_eof(f.peers[i].session, f.now);
+  pass(&f, 200 * TKT_MS);
+  assert_int_equal(f.peer_count, 4);
+  struct tkt_call call;
+  start_release(&f, &call, ticket);
+  pass(&f, 2500 * TKT_MS);
+  for (size_t i = 2; i < 4; i++) {
+    tkt_session_connected(f.peers[i].session, f.now);
+    server_text(&f, i, f.greeting);
+  }
+  turn(&f);
+  struct tkt_msg msg;
+  size_t first = find_request(&f, &msg);
+  assert_int_equal(requests_left(&f), 0);
+  pass(&f, 1900 * TKT_MS);
+  assert_int_equal(requests_left(&f), 0);
+  pass(&f, 150 * TKT_MS);
+  assert_true(find_request(&f, &msg) != first);
+  fix_end(&f);
+}
+
+static void r1_a_full_session_takes_its_attempt_when_it_flows_again(void **state) {
+  (void)state;
+  for (int mute = 0; mute < 2; mute++) {
+    struct fixture f;
+    fix_start(&f);
+    struct tkt_ticket *ticket = hold(&f, "k", 8);
+    struct tkt_call call, filler[2];
+    struct tkt_msg msg;
+    start_release(&f, &call, ticket);
+    turn(&f);
+    size_t first = find_request(&f, &msg), full = 1 - first;
+    f.peers[full].mute = mute;
+    pass(&f, 1900 * TKT_MS);
+    f.peers[full].room = 3; /* a frame begun: the session is full */
+    for (int i = 0; i < 2; i++)
+      acquire(&f, &filler[i], "x", 60, 60);
+    turn(&f);
+    pass(&f, 500 * TKT_MS); /* the attempt finds no session */
+    unblock(&f, full, SIZE_MAX);
+    int releases = 0;
+    while (server_next(&f, full, &msg))
+      releases += msg.kind == TKT_MSG_RELEASE;
+    assert_int_equal(releases, 1);
+    fix_end(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(r1_release_names_the_exact_token),
@@ -422,6 +536,11 @@ int main(void) {
       TEST(r6_a_late_answer_tells_the_ticket),
       TEST(field_1_a_repeated_release_never_hits_a_newer_hold),
       TEST(a_reply_for_a_token_in_flight_elsewhere_closes_that_session),
+      TEST(r3_an_adopted_attempt_counts_as_sent),
+      TEST(r1_an_answered_release_sends_no_further_attempt),
+      TEST(r1_a_session_that_comes_up_takes_the_next_attempt),
+      TEST(r1_the_2_s_of_an_attempt_run_from_its_sending),
+      TEST(r1_a_full_session_takes_its_attempt_when_it_flows_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
