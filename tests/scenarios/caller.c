@@ -138,9 +138,14 @@ static bool expect(struct run *run, const struct line *line, int status, const c
     return fail(run, "%s %s: %s instead of %s: %s", line->words[1],
                 line->count > 2 ? line->words[2] : "", ticketing_error_name(status), wanted,
                 message);
-  const char *says = line_value(line, "says");
-  if (!says) return true;
+  const char *says = line_value(line, "says"), *hides = line_value(line, "hides");
   char text[512];
+  if (hides) {
+    snprintf(text, sizeof text, "%s", hides);
+    unescape(text);
+    if (strstr(message, text)) return fail(run, "the message says '%s': %s", text, message);
+  }
+  if (!says) return true;
   snprintf(text, sizeof text, "%s", says);
   unescape(text);
   return strstr(message, text) || fail(run, "the message does not say '%s': %s", text, message);

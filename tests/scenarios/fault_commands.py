@@ -83,7 +83,7 @@ class Commands:
 
     def do_connection(self, name, at=None, state="serving"):
         for c in self.connections:
-            if c.name is None and (at is None or c.address.name == at) and not c.at_eof and not c.sent_end:
+            if c.name is None and (at is None or c.address.name == at) and not (c.at_eof or c.sent_end or c.closed):
                 if state == "accepted" or c.state == state:
                     self.bind_name(name, c)
                     c.name = name

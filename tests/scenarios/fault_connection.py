@@ -136,6 +136,9 @@ class Connection:
         reset destroys it; `close` lets go of the connection at the client's end of stream."""
         if self.closed:
             return
+        if self.corked and self.outbox:
+            self.after_flush = deed
+            return
         if deed == "reset":
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.drop()
