@@ -219,6 +219,7 @@ static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a
   struct sim_ticket *t = &sim->tickets[sim->ticket_count++];
   *t = (struct sim_ticket){.ticket = ticket,
                            .client = client->index,
+                           .clock = &client->clock,
                            .run = g->run,
                            .key = a->key,
                            .token = g->token,

@@ -4,12 +4,8 @@
 
 #define TOKEN(t) ((unsigned long long)(t))
 
-static int64_t local_of(const struct sim *sim, unsigned client) {
-  return sim_local(sim, &sim->clients[client].clock);
-}
-
 static bool believed(const struct sim *sim, const struct sim_ticket *t) {
-  return t->believed && local_of(sim, t->client) < t->valid_until;
+  return t->believed && sim_local(sim, t->clock) < t->valid_until;
 }
 
 /* A later run of the server does not know the holders of an earlier one, unless it waited for them.
@@ -269,7 +265,8 @@ void invariants_quiescent(struct sim *sim) {
     if (sim->profile.quiet)
       sim_fail(sim, "token %llu of k%u is held and nobody will release it", TOKEN(g->token),
                g->key);
-    else if (g->client >= 0 && sim->clients[g->client].indeterminate == 0)
+    else if (g->client >= 0 && g->client < SIM_CLIENTS &&
+             sim->clients[g->client].indeterminate == 0)
       sim_fail(sim, "token %llu of k%u is left over, yet c%d had no indeterminate acquire",
                TOKEN(g->token), g->key, g->client);
   }

@@ -68,6 +68,15 @@ static void emitted_grant(struct sim *sim, uint64_t batch, const struct tkt_chan
   sim->server.commits_this_turn++;
 }
 
+static void emitted_extension(struct sim *sim, const struct tkt_change *change) {
+  struct sim_grant *g = ledger_grant(sim, change->token);
+  sim_note(sim, "server extends token %llu", TOKEN(change->token));
+  if (!sim->profile.legacies)
+    sim_fail(sim, "server extends token %llu, yet no client asks again", TOKEN(change->token));
+  else if (!g || g->run != sim->server.run || g->released || g->release_emitted)
+    sim_fail(sim, "server extends token %llu, which is over", TOKEN(change->token));
+}
+
 static void emitted_end(struct sim *sim, uint64_t batch, const struct tkt_change *change) {
   struct sim_grant *g = ledger_grant(sim, change->token);
   bool expire = change->kind == TKT_CHANGE_EXPIRE;
@@ -95,7 +104,7 @@ void ledger_emitted(struct sim *sim, uint64_t batch, const struct tkt_change *ch
       emitted_grant(sim, batch, &changes[i]);
       break;
     case TKT_CHANGE_EXTEND:
-      sim_fail(sim, "server extends token %llu, yet no client resends", TOKEN(changes[i].token));
+      emitted_extension(sim, &changes[i]);
       break;
     case TKT_CHANGE_RELEASE:
     case TKT_CHANGE_EXPIRE:
@@ -113,7 +122,13 @@ void ledger_decided(struct sim *sim, const struct sim_batch *batch, enum tkt_com
   for (size_t i = 0; i < batch->count; i++) {
     struct sim_grant *g = ledger_grant(sim, batch->changes[i].token);
     if (!g) continue;
-    if (batch->changes[i].kind == TKT_CHANGE_GRANT) {
+    if (batch->changes[i].kind == TKT_CHANGE_EXTEND) {
+      if (fate == SIM_FAILED) continue;
+      /* A stored extension names token and keys: the grant is stored with it. */
+      if (fate == SIM_DONE && g->fate == SIM_UNKNOWN) g->fate = SIM_DONE;
+      int64_t until = sim_world(clock, sim_local(sim, clock) + batch->changes[i].lease_ns);
+      if (until > g->until) g->until = until;
+    } else if (batch->changes[i].kind == TKT_CHANGE_GRANT) {
       g->fate = fate;
       g->decided_at = sim->now;
       if (fate != SIM_FAILED) g->until = sim_world(clock, sim_local(sim, clock) + g->lease_ns);

@@ -19,6 +19,7 @@
 
 enum {
   SIM_CLIENTS = 4,
+  SIM_LEGACIES = 2,
   SIM_ACTORS = 6, /* of one client */
   SIM_KEYS = 4,
   SIM_CONNS = 192,
@@ -64,7 +65,7 @@ struct sim_options {
 struct sim_profile {
   const char *name;
   bool quiet; /* no faults at all: nothing may get lost */
-  unsigned clients, actors, keys;
+  unsigned clients, actors, keys, legacies;
   int64_t latency_min, latency_max;
   unsigned reset, stall, sleep, restart; /* a 10,000 steps */
   unsigned connect_fail, connect_hang;   /* a 1,000 connects */
@@ -184,11 +185,38 @@ struct sim_request {
 struct sim_ticket {
   struct tkt_ticket *ticket; /* NULL once dropped */
   unsigned client;
+  const struct sim_clock *clock; /* of its holder */
   unsigned run;
   unsigned key;
   uint64_t token;
   int64_t valid_until; /* client's clock */
   bool believed, detached;
+};
+
+enum sim_legacy_state {
+  SIM_LEGACY_IDLE = 0,
+  SIM_LEGACY_ASKING,
+  SIM_LEGACY_HOLDING,
+  SIM_LEGACY_RELEASING,
+};
+
+struct sim_legacy {
+  unsigned index;
+  struct sim_clock clock;
+  enum sim_legacy_state state;
+  int64_t due;        /* world: its next act */
+  int64_t dial_at;    /* world, while it has no connection */
+  int64_t give_up_at; /* world: no greeting by then */
+  struct sim_conn *conn;
+  struct tkt_parser parser;
+  bool greeted, asked_here;
+  uint8_t out[1024];
+  size_t out_len;
+  uint64_t owner, token;
+  unsigned key;
+  uint16_t wait_s;
+  int64_t surely_until; /* its clock: a grant told on this connection lives so long */
+  struct sim_ticket *ticket;
 };
 
 enum sim_actor_state {
@@ -251,6 +279,7 @@ struct sim_batch {
   struct sim_change {
     enum tkt_change_kind kind;
     uint64_t token;
+    int64_t lease_ns;
   } changes[SIM_CHANGES_A_BATCH];
 };
 
@@ -286,6 +315,7 @@ struct sim {
   uint64_t idle_turns; /* turns since time last moved */
 
   struct sim_client clients[SIM_CLIENTS];
+  struct sim_legacy legacies[SIM_LEGACIES];
   struct sim_server server;
   struct sim_conn conns[SIM_CONNS];
   unsigned next_conn;

@@ -44,6 +44,7 @@ static enum tkt_commit commit(struct tkt_storage *base, uint64_t number,
   for (size_t i = 0; i < count; i++) {
     batch->changes[i].kind = changes[i].kind;
     batch->changes[i].token = changes[i].token;
+    batch->changes[i].lease_ns = changes[i].lease_ns;
   }
   ledger_emitted(sim, number, changes, count);
   batch->result = choose_result(sim);

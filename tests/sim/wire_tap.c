@@ -21,20 +21,25 @@ static void check_wait(struct sim *sim, const struct sim_conn *conn, unsigned ke
   sim_fail(sim, "c%u sends an acquire with wait %u that fits no call", conn->client, msg->wait_s);
 }
 
+static bool is_legacy(const struct sim_conn *conn) {
+  return conn->client >= SIM_CLIENTS;
+}
+
 static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  struct sim_request *before = ledger_request(sim, msg->id);
+  if (before && is_legacy(conn)) return; /* it asks again: see received */
   int key = ledger_key(sim, msg->keys[0]);
   if (key < 0 || msg->id == 0 || msg->wait_s > TKT_WAIT_MAX_S || msg->lease_s < TKT_LEASE_MIN_S ||
       msg->lease_s > TKT_LEASE_MAX_S)
     sim_fail(sim, "c%u sends an acquire out of range", conn->client);
-  if (key >= 0) check_wait(sim, conn, (unsigned)key, msg);
-  if (sim->profile.impostor && conn->client == sim->profile.clients - 1)
+  if (key >= 0 && !is_legacy(conn)) check_wait(sim, conn, (unsigned)key, msg);
+  if (sim->profile.impostor && !is_legacy(conn) && conn->client == sim->profile.clients - 1)
     sim_fail(sim, "c%u sends a request though the server never accepted it", conn->client);
-  if (ledger_request(sim, msg->id))
-    sim_fail(sim, "c%u sends owner %016llx a second time", conn->client, TOKEN(msg->id));
+  if (before) sim_fail(sim, "c%u sends owner %016llx a second time", conn->client, TOKEN(msg->id));
   if (sim->failed || sim->request_count == SIM_REQUESTS) return;
   sim_note(sim, "c%u conn %u sends A k%d wait=%u lease=%u owner %04x", conn->client, conn->id, key,
            msg->wait_s, msg->lease_s, (unsigned)(msg->id & 0xffff));
-  sim->clients[conn->client].unanswered[key][msg->lease_s]++;
+  if (!is_legacy(conn)) sim->clients[conn->client].unanswered[key][msg->lease_s]++;
   sim->requests[sim->request_count++] = (struct sim_request){.owner = msg->id,
                                                              .key = (unsigned)key,
                                                              .client = conn->client,
@@ -61,11 +66,21 @@ static void sent_release(struct sim *sim, struct sim_conn *conn, const struct tk
 }
 
 static void received(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  /* A second asking keeps the place of the first, as long as the server still knows that one. */
   if (msg->kind != TKT_MSG_ACQUIRE) return;
   struct sim_request *r = ledger_request(sim, msg->id);
   if (!r) {
     sim_fail(sim, "the network delivered an acquire nobody sent on conn %u", conn->id);
     return;
+  }
+  if (is_legacy(conn)) {
+    r->conn = conn->id;
+    r->run = sim->server.run;
+    r->wait_s = msg->wait_s;
+    r->lease_s = msg->lease_s;
+    r->received_at = sim->now;
+    if (r->arrival && !r->over) return;
+    r->over = false;
   }
   r->received_at = sim->now;
   r->arrival = ++sim->arrivals;
@@ -78,10 +93,11 @@ static struct sim_request *answered(struct sim *sim, struct sim_conn *conn,
     sim_fail(sim, "server answers %s to owner %016llx, which did not ask", what, TOKEN(msg->id));
     return NULL;
   }
-  if (r->conn != conn->id) sim_fail(sim, "server answers %s on another session than asked", what);
+  if (r->conn != conn->id && !is_legacy(conn))
+    sim_fail(sim, "server answers %s on another session than asked", what);
   if ((int)r->key != ledger_key(sim, msg->keys[0]))
     sim_fail(sim, "server answers %s for another key than asked", what);
-  if (r->over && !conn->eof_told[SIM_SERVER_SIDE])
+  if (r->over && !conn->eof_told[SIM_SERVER_SIDE] && !is_legacy(conn))
     sim_fail(sim, "server answers %s to owner %016llx, answered before", what, TOKEN(msg->id));
   sim_note(sim, "server conn %u replies %s k%u owner %04x token %llu", conn->id, what, r->key,
            (unsigned)(msg->id & 0xffff), TOKEN(msg->kind == TKT_MSG_GRANTED ? msg->token : 0));
@@ -103,8 +119,9 @@ static void replied_granted(struct sim *sim, struct sim_conn *conn, const struct
   if (g->fate != SIM_DONE)
     sim_fail(sim, "server tells token %llu before its commit (fate %d)", TOKEN(msg->token),
              (int)g->fate);
-  if (g->told) sim_fail(sim, "server tells token %llu twice", TOKEN(msg->token));
-  if (g->lease_ns < r->lease_s * TKT_S)
+  if (g->told && !is_legacy(conn))
+    sim_fail(sim, "server tells token %llu twice", TOKEN(msg->token));
+  if (g->lease_ns < r->lease_s * TKT_S && !is_legacy(conn))
     sim_fail(sim, "server keeps token %llu shorter than asked", TOKEN(msg->token));
   if (g->expected_owner && g->expected_owner != r->owner)
     sim_fail(sim, "token %llu went to another waiter than the first", TOKEN(msg->token));
@@ -118,7 +135,8 @@ static void replied_timeout(struct sim *sim, struct sim_conn *conn, const struct
   if (!r) return;
   bool ending = conn->eof_told[SIM_SERVER_SIDE] || sim->server.draining;
   int64_t asked = sim_local(sim, &sim->server.clock) - r->wait_s * TKT_S;
-  if (!ending && sim_world(&sim->server.clock, asked) + 2 * TKT_US < r->received_at) {
+  if (!ending && !is_legacy(conn) &&
+      sim_world(&sim->server.clock, asked) + 2 * TKT_US < r->received_at) {
     /* Only where a commit or an allocation went wrong and the session has to end for it. */
     if (!conn->must_end) conn->must_end_at = sim->now;
     conn->must_end = true;

@@ -4,6 +4,7 @@
 #include "client_host.h"
 #include "heap.h"
 #include "invariants.h"
+#include "legacy.h"
 #include "network.h"
 #include "server_host.h"
 
@@ -108,16 +109,33 @@ static void inject_faults(struct sim *sim) {
   }
 }
 
+/* Hosts: the clients, the server, the legacy clients. */
+static int64_t host_wake(const struct sim *sim, unsigned host) {
+  unsigned clients = sim->profile.clients;
+  if (host < clients) return sim_client_wake(sim, &sim->clients[host]);
+  if (host == clients) return sim_server_wake(sim);
+  return sim_legacy_wake(sim, &sim->legacies[host - clients - 1]);
+}
+
+static void host_turn(struct sim *sim, unsigned host) {
+  unsigned clients = sim->profile.clients;
+  if (host < clients)
+    sim_client_turn(sim, &sim->clients[host]);
+  else if (host == clients)
+    sim_server_turn(sim);
+  else
+    sim_legacy_turn(sim, &sim->legacies[host - clients - 1]);
+}
+
 /* Moves time to the next host that has something to do and lets it take a turn. False: nothing is
  * to be done before `limit`; time stands there then. */
 static bool step(struct sim *sim, int64_t limit) {
-  unsigned hosts = sim->profile.clients + 1;
+  unsigned hosts = sim->profile.clients + 1 + sim->profile.legacies;
   unsigned from = (unsigned)sim_below(sim, hosts), who = hosts;
   int64_t wake = TKT_NEVER;
   for (unsigned i = 0; i < hosts; i++) {
     unsigned host = (from + i) % hosts;
-    int64_t at = host == sim->profile.clients ? sim_server_wake(sim)
-                                              : sim_client_wake(sim, &sim->clients[host]);
+    int64_t at = host_wake(sim, host);
     if (at < wake) {
       wake = at;
       who = host;
@@ -135,10 +153,7 @@ static bool step(struct sim *sim, int64_t limit) {
   } else if (++sim->idle_turns > SIM_TURNS_AT_ONE_INSTANT) {
     sim_fail(sim, "host %u spins", who);
   }
-  if (who == sim->profile.clients)
-    sim_server_turn(sim);
-  else
-    sim_client_turn(sim, &sim->clients[who]);
+  host_turn(sim, who);
   if (heap_refused() != refused) sim_fault_until(sim, sim->now);
   if (!sim->failed) invariants_step(sim);
   if (heap_in_use() > SIM_HEAP_BOUND) sim_fail(sim, "the engines use %zu bytes", heap_in_use());
@@ -179,6 +194,8 @@ static void start(struct sim *sim, const struct sim_options *options) {
     sim_actors_init(sim, client);
     sim_client_open(sim, client);
   }
+  for (unsigned i = 0; i < sim->profile.legacies; i++)
+    sim_legacy_init(sim, &sim->legacies[i], i);
 }
 
 /* Faults end; what is under way comes to its end. */
@@ -199,6 +216,8 @@ static void settle(struct sim *sim) {
     bool idle = sim->server.engine;
     for (unsigned i = 0; i < sim->profile.clients; i++)
       idle = idle && sim->clients[i].engine && sim_actors_idle(sim, &sim->clients[i]);
+    for (unsigned i = 0; i < sim->profile.legacies; i++)
+      idle = idle && sim_legacy_idle(&sim->legacies[i]);
     if (idle || sim->failed) return;
     if (!step(sim, limit) || sim->step - first > SIM_STEPS_TO_SETTLE) {
       sim_fail(sim, "the calls under way never end");
@@ -237,6 +256,8 @@ static void close_all(struct sim *sim) {
     if (!step(sim, limit)) sim_fail(sim, "a client does not close within 5 s");
   }
   if (sim->failed) return;
+  for (unsigned i = 0; i < sim->profile.legacies; i++)
+    sim_legacy_close(sim, &sim->legacies[i]);
   sim_server_drain(sim);
   limit = sim->now + 6 * TKT_S;
   while (!sim->failed && !tkt_server_drained(sim->server.engine))
@@ -244,6 +265,8 @@ static void close_all(struct sim *sim) {
 }
 
 static void finish(struct sim *sim) {
+  for (unsigned i = 0; i < sim->profile.legacies; i++)
+    sim_legacy_close(sim, &sim->legacies[i]);
   for (unsigned i = 0; i < sim->profile.clients; i++)
     sim_client_free(sim, &sim->clients[i]);
   sim_server_free(sim);
