@@ -15,11 +15,11 @@
 #define REPLACED 1
 #endif
 
+#if REPLACED
 static atomic_long countdown = -1; /* allocations until one fails; below 0: none does */
 static atomic_bool failed;         /* one did */
 static pthread_t exempt;           /* the server's thread */
 
-#if REPLACED
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
