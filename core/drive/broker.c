@@ -4,6 +4,7 @@
 #include "drive/op.h"
 #include "drive/turn.h"
 #include "net/clock.h"
+#include "net/crypto_exit.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static void destroy(struct tkt_broker *broker) {
 }
 
 static int fill(struct tkt_broker *broker, const struct tkt_client_config *config) {
+  tkt_crypto_outlives_exit();
   if (tkt_fork_guard_init(&broker->guard) != 0) return TKT_DRIVE_SYSTEM;
   if (tkt_poller_open(&broker->poller) != 0) return TKT_DRIVE_SYSTEM;
   guard_poller(broker);
