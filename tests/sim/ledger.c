@@ -90,6 +90,9 @@ static void emitted_end(struct sim *sim, uint64_t batch, const struct tkt_change
   if (expire && sim->now < g->until)
     sim_fail(sim, "server expires token %llu %.6f s early", TOKEN(g->token),
              (double)(g->until - sim->now) / 1e9);
+  if (!expire && g->fate == SIM_UNKNOWN && !g->release_sent)
+    sim_fail(sim, "server takes back token %llu, of which nobody can say whether it is stored",
+             TOKEN(g->token));
   g->release_emitted = true;
   g->expired = expire;
   g->batch = batch;
