@@ -12,6 +12,9 @@ static const struct {
     REASON(TKT_WIRE_ERROR_AUTH_FAILED, "auth_failed"),
     REASON(TKT_WIRE_ERROR_BAD_OP, "bad_op"),
     REASON(TKT_WIRE_ERROR_TOO_LONG, "too_long"),
+    REASON(TKT_WIRE_ERROR_BAD_KEY_SET, "bad_key_set"),
+    REASON(TKT_WIRE_ERROR_GROUP_MISMATCH, "group_mismatch"),
+    REASON(TKT_WIRE_ERROR_BAD_TOKEN, "bad_token"),
 #undef REASON
 };
 

@@ -1,5 +1,5 @@
 /* The operations of one wire protocol: a table a protocol, so that engines and parser hold no byte
- * layout. `tkt_wire2` is the line protocol; a further protocol is a further table.
+ * layout. `tkt_wire2` is the line protocol, `tkt_wire3` the framed one.
  *
  * Decoders are pure: they look at `bytes` from its start and never keep a pointer beyond the
  * message. Encoders append to a buffer and either write the whole message or nothing. */
@@ -23,6 +23,7 @@ enum tkt_phase {
   TKT_PHASE_REPLIES,  /* client side, after it */
   TKT_PHASE_PROOF,    /* server side, first bytes of a session */
   TKT_PHASE_REQUESTS, /* server side, after it */
+  TKT_PHASE_VERDICT,  /* client side on wire 3, between greeting and replies */
 };
 
 struct tkt_wire {
@@ -32,20 +33,28 @@ struct tkt_wire {
   enum tkt_decode (*decode)(enum tkt_phase phase, struct tkt_span bytes, struct tkt_msg *msg_out,
                             size_t *used_out);
   /* Bytes the encoded message takes, 0 where this wire cannot carry it (several keys on wire 2,
-   * a field out of its range). */
+   * a field out of its range, a kind it does not have). */
   size_t (*encoded_size)(const struct tkt_msg *msg);
   /* Writes exactly encoded_size bytes. The message must be one that encoded_size accepts. */
   void (*encode)(const struct tkt_msg *msg, uint8_t *out);
 };
 
 extern const struct tkt_wire tkt_wire2;
+extern const struct tkt_wire tkt_wire3;
+
+/* For a client's parser until the server has greeted: decodes the greeting of either wire and
+ * nothing else; encodes nothing. Then parser.wire becomes tkt_wire_of(msg.version). */
+extern const struct tkt_wire tkt_wire_either;
+
+/* The table of a version, NULL where there is none. */
+const struct tkt_wire *tkt_wire_of(unsigned version);
 
 /* Appends `msg` to `out`, whose content never passes `bound` bytes. False, with nothing written:
  * out of memory, bound reached, or this wire cannot carry it. */
 bool tkt_wire_append(const struct tkt_wire *wire, const struct tkt_msg *msg, struct tkt_buf *out,
                      size_t bound);
 
-/* Name of a wire 2 error reason as it stands on the wire ("no_leader"), NULL for UNKNOWN. */
+/* Name of an error reason as it stands on wire 2 ("no_leader"), NULL for UNKNOWN. */
 const char *tkt_wire_error_reason(enum tkt_wire_error error);
 
 /* The reverse; UNKNOWN for any other text. */

@@ -43,6 +43,7 @@ static enum tkt_decode decode_greeting(struct tkt_span bytes, struct tkt_msg *ms
   if (!space || space == line.data + line.len - 1) return TKT_DECODE_MALFORMED;
   size_t word = (size_t)(space - line.data);
   msg->kind = TKT_MSG_GREETING;
+  msg->version = 2;
   msg->text = tkt_span(line.data, word);
   msg->nonce = tkt_span(space + 1, line.len - word - 1);
   return TKT_DECODE_OK;
@@ -131,6 +132,8 @@ static enum tkt_decode decode(enum tkt_phase phase, struct tkt_span bytes, struc
     return decode_greeting(bytes, msg_out, used_out);
   case TKT_PHASE_PROOF:
     return decode_proof(bytes, msg_out, used_out);
+  case TKT_PHASE_VERDICT: /* there is none on this wire */
+    break;
   }
   return TKT_DECODE_UNKNOWN;
 }
@@ -185,6 +188,9 @@ static size_t encoded_size(const struct tkt_msg *msg) {
   case TKT_MSG_PROOF:
     size = msg->text.len + 1;
     return size > TKT_WIRE2_PROOF_LINE_MAX || holds(msg->text, '\n') ? 0 : size;
+  case TKT_MSG_UNCERTAIN:
+  case TKT_MSG_VERDICT:
+    break;
   }
   return 0;
 }
@@ -250,6 +256,8 @@ static void encode(const struct tkt_msg *msg, uint8_t *out) {
     p = put(p, msg->text);
     break;
   case TKT_MSG_KEEPALIVE:
+  case TKT_MSG_UNCERTAIN: /* the last two are not carried */
+  case TKT_MSG_VERDICT:
     break;
   }
   *p = '\n';

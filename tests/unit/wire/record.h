@@ -74,6 +74,66 @@ static inline void record_message(struct tkt_buf *out, const struct tkt_msg *msg
     record_keys(out, msg);
     break;
   case TKT_MSG_KEEPALIVE:
+  case TKT_MSG_UNCERTAIN: /* not of wire 2 */
+  case TKT_MSG_VERDICT:
+    break;
+  }
+}
+
+/* The same for wire 3. */
+static inline void record_framed(struct tkt_buf *out, const struct tkt_msg *msg) {
+  record_number(out, msg->kind);
+  switch (msg->kind) {
+  case TKT_MSG_GREETING:
+    record_number(out, msg->version);
+    record_number(out, msg->mode);
+    record_number(out, msg->slot);
+    record_span(out, msg->nonce);
+    break;
+  case TKT_MSG_PROOF:
+    record_span(out, msg->text);
+    break;
+  case TKT_MSG_VERDICT:
+    record_number(out, msg->accepted);
+    break;
+  case TKT_MSG_LEADER:
+    record_number(out, msg->slot);
+    break;
+  case TKT_MSG_ACQUIRE:
+    record_number(out, msg->id);
+    record_number(out, msg->wait_s);
+    record_number(out, msg->lease_s);
+    record_keys(out, msg);
+    break;
+  case TKT_MSG_RELEASE:
+    record_number(out, msg->id);
+    record_number(out, msg->token);
+    record_keys(out, msg);
+    break;
+  case TKT_MSG_GRANTED:
+    record_number(out, msg->id);
+    record_number(out, msg->token);
+    record_number(out, msg->set);
+    break;
+  case TKT_MSG_RELEASED:
+    record_number(out, msg->id);
+    record_number(out, msg->set);
+    break;
+  case TKT_MSG_MOVED:
+    record_number(out, msg->id);
+    record_number(out, msg->slot);
+    break;
+  case TKT_MSG_ERROR:
+    record_number(out, msg->id);
+    record_number(out, msg->error);
+    break;
+  case TKT_MSG_TIMED_OUT:
+  case TKT_MSG_BUSY:
+  case TKT_MSG_NOT_CURRENT:
+  case TKT_MSG_UNCERTAIN:
+    record_number(out, msg->id);
+    break;
+  case TKT_MSG_KEEPALIVE: /* not of wire 3 */
     break;
   }
 }
