@@ -31,8 +31,9 @@ struct tkt_stream_ops {
   ssize_t (*read)(struct tkt_stream *stream, uint8_t *into, size_t room);
   /* Bytes taken (>0; may be fewer), AGAIN or BROKEN. */
   ssize_t (*write)(struct tkt_stream *stream, const uint8_t *from, size_t len);
-  /* Shuts the write side; reading goes on. */
-  void (*shut_write)(struct tkt_stream *stream);
+  /* Shuts the write side; reading goes on. False: the socket is full (TLS says goodbye in bytes),
+   * call again once it takes some. */
+  bool (*shut_write)(struct tkt_stream *stream);
   void (*destroy)(struct tkt_stream *stream);
 };
 
@@ -42,6 +43,9 @@ struct tkt_stream {
   /* True where all bytes of a write count as handed over even if the write took none (TLS). */
   bool hands_over_whole;
   unsigned interest; /* TKT_POLL_*: what establish waits for */
+  /* After a read that returned bytes: read again at once, there is more (bytes, or the end) that
+   * lies inside the stream, where no poller sees it. */
+  bool unread;
   /* The descriptor before the one establish has just gone over to, still open; -1: none. Take it
    * out of the poller, close it, set -1, and register `fd`. Not closed inside: a child after fork()
    * may share it, and then closing alone would leave it in the epoll set. */

@@ -142,8 +142,9 @@ static ssize_t tcp_write(struct tkt_stream *stream, const uint8_t *from, size_t 
   }
 }
 
-static void tcp_shut_write(struct tkt_stream *stream) {
+static bool tcp_shut_write(struct tkt_stream *stream) {
   shutdown(stream->fd, SHUT_WR);
+  return true;
 }
 
 static void tcp_destroy(struct tkt_stream *stream) {

@@ -1,41 +1,68 @@
 #include "net/tls_context.h"
 
-#include "net/crypto.h"
-
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* What OpenSSL or the system says about the last failure, as static text. */
+/* What OpenSSL says about the last failure, as static text. */
 static const char *fault_text(void) {
   unsigned long error = ERR_peek_last_error();
-  if (ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE)
+  int library = ERR_GET_LIB(error), reason = ERR_GET_REASON(error);
+  if (library == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE)
     return "it holds no PEM block of the kind needed";
+  if (library == ERR_LIB_X509 && reason == X509_R_NO_CERTIFICATE_OR_CRL_FOUND)
+    return "it holds no certificate in PEM form";
+  if (library == ERR_LIB_X509 && reason == X509_R_KEY_VALUES_MISMATCH)
+    return "the key does not belong to the certificate";
   const char *text = ERR_reason_error_string(error);
   return text ? text : "OpenSSL gives no reason";
 }
 
 static void explain(char *why, const char *what, const char *file, const char *fault) {
   snprintf(why, TKT_TLS_WHY_SIZE, "%s '%.200s': %s", what, file, fault);
+  ERR_clear_error();
 }
 
-/* OpenSSL's words for an unreadable file differ by version: ask the system first. */
+/* OpenSSL's words for a file that cannot be read differ by version: the system is asked first. A
+ * pipe is refused too, since reading it again would wait for ever. */
 static bool readable(const char *what, const char *file, char *why) {
-  if (access(file, R_OK) == 0) return true;
-  explain(why, what, file,
-          errno == ENOENT    ? "no such file"
-          : errno == EACCES  ? "permission denied"
-          : errno == ENOTDIR ? "a part of the path is no directory"
-                             : "it cannot be read");
+  struct stat st;
+  const char *fault = NULL;
+  if (stat(file, &st) != 0 || access(file, R_OK) != 0)
+    fault = errno == ENOENT    ? "no such file"
+            : errno == EACCES  ? "permission denied"
+            : errno == ENOTDIR ? "a part of the path is no directory"
+                               : "it cannot be read";
+  else if (S_ISDIR(st.st_mode))
+    fault = "it is a directory; a PEM file is needed";
+  else if (!S_ISREG(st.st_mode))
+    fault = "it is no regular file";
+  else if (st.st_size == 0)
+    fault = "it is empty";
+  if (!fault) return true;
+  explain(why, what, file, fault);
   return false;
 }
 
+/* Without it OpenSSL would ask for the passphrase on the terminal. */
+static int no_passphrase(char *into, int size, int writing, void *user) {
+  (void)into;
+  (void)size;
+  (void)writing;
+  if (user) *(bool *)user = true;
+  return -1;
+}
+
 static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
-  struct tkt_tls *tls = tkt_crypto_begin() ? calloc(1, sizeof *tls) : NULL;
+  /* As tkt_crypto_outlives_exit, for the half of OpenSSL that does TLS. */
+  bool up = OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;
+  struct tkt_tls *tls = up ? calloc(1, sizeof *tls) : NULL;
   if (tls) {
     atomic_init(&tls->refs, 1);
     tls->method = tkt_tls_bio_method();
@@ -61,6 +88,7 @@ static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
 
 struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, char *why) {
   ERR_clear_error();
+  why[0] = '\0';
   if (trust == TKT_TLS_CA_FILE && !readable("CA file", ca_file, why)) return NULL;
   struct tkt_tls *tls = begin(TLS_client_method(), why);
   if (!tls) return NULL;
@@ -74,6 +102,9 @@ struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, ch
     tkt_tls_free(tls);
     return NULL;
   }
+  /* Whatever certificate the file holds is trusted, an intermediate or the server's own too. */
+  if (trust == TKT_TLS_CA_FILE)
+    X509_STORE_set_flags(SSL_CTX_get_cert_store(tls->context), X509_V_FLAG_PARTIAL_CHAIN);
   tls->verify = trust != TKT_TLS_SKIP_VERIFY;
   SSL_CTX_set_verify(tls->context, tls->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
   return tls;
@@ -81,6 +112,7 @@ struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, ch
 
 struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, char *why) {
   ERR_clear_error();
+  why[0] = '\0';
   if (!readable("certificate file", chain_file, why) || !readable("key file", key_file, why))
     return NULL;
   struct tkt_tls *tls = begin(TLS_server_method(), why);
@@ -88,27 +120,23 @@ struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, cha
   /* Tickets would be a second write after each handshake, for resumptions nobody asks for. */
   SSL_CTX_set_num_tickets(tls->context, 0);
   SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  const char *what = NULL, *file = NULL;
-  if (SSL_CTX_use_certificate_chain_file(tls->context, chain_file) != 1) {
-    what = "certificate file";
-    file = chain_file;
-  } else if (SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) != 1) {
-    what = "key file";
-    file = key_file;
-  } else if (SSL_CTX_check_private_key(tls->context) != 1) {
-    what = "key file";
-    file = key_file;
-    ERR_clear_error();
-    explain(why, what, file, "the key does not belong to the certificate");
-    tkt_tls_free(tls);
-    return NULL;
-  }
-  if (what) {
-    explain(why, what, file, fault_text());
-    tkt_tls_free(tls);
-    return NULL;
-  }
-  return tls;
+  bool asked = false;
+  SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
+  SSL_CTX_set_default_passwd_cb_userdata(tls->context, &asked);
+  bool chain = SSL_CTX_use_certificate_chain_file(tls->context, chain_file) == 1;
+  bool key = chain && SSL_CTX_use_PrivateKey_file(tls->context, key_file, SSL_FILETYPE_PEM) == 1 &&
+             SSL_CTX_check_private_key(tls->context) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(tls->context, NULL);
+  if (key) return tls;
+  if (!chain)
+    explain(why, "certificate file", chain_file, fault_text());
+  else
+    explain(why, "key file", key_file,
+            asked ? "the key is locked by a passphrase; write it without one (openssl pkey -in "
+                    "KEY -out NEW)"
+                  : fault_text());
+  tkt_tls_free(tls);
+  return NULL;
 }
 
 void tkt_tls_ref(struct tkt_tls *tls) {

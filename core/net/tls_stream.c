@@ -2,6 +2,7 @@
 #include "base/address.h"
 #include "net/poller.h"
 #include "net/tls_context.h"
+#include "net/tls_fault.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -10,8 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OpenSSL's read buffer holds less than this, so one read from the socket never brings more. */
-enum { RECORD_ROOM = 20480 };
+enum {
+  /* OpenSSL's read buffer holds less than this, so one read from the socket never brings more. */
+  RECORD_ROOM = 20480,
+  /* Most bytes taken from the socket in one read: a peer that sends without end what makes no bytes
+   * for us (new keys, empty records) keeps nobody else waiting. */
+  SOCKET_BYTES_PER_READ = 128 * 1024,
+};
 
 struct tls_stream {
   struct tkt_stream stream;
@@ -20,8 +26,11 @@ struct tls_stream {
   SSL *ssl;
   bool connected;   /* the plain stream is */
   bool established; /* the handshake is done */
+  bool ended;       /* the plain stream is: with or without a goodbye */
   bool may_read;    /* the BIO may read from the socket now */
-  bool shut_wanted; /* close_notify is due and did not leave yet */
+  size_t may_take;  /* and so much at most */
+  bool shut;        /* our goodbye left */
+  int last_word;    /* EOF or BROKEN found behind bytes that were handed out first */
 };
 
 static struct tls_stream *tls_of(struct tkt_stream *stream) {
@@ -33,9 +42,13 @@ static struct tls_stream *tls_of(struct tkt_stream *stream) {
 static int bio_read(BIO *bio, char *into, int room) {
   struct tls_stream *s = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
-  if (s->may_read) {
+  if (s->may_read && s->may_take > 0) {
     ssize_t n = s->plain->ops->read(s->plain, (uint8_t *)into, (size_t)room);
-    if (n > 0) return (int)n;
+    if (n > 0) {
+      s->may_take -= (size_t)n < s->may_take ? (size_t)n : s->may_take;
+      return (int)n;
+    }
+    s->ended = n == TKT_STREAM_EOF;
     if (n == TKT_STREAM_EOF) return 0;
     if (n == TKT_STREAM_BROKEN) return -1;
   }
@@ -56,7 +69,7 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
   const struct tls_stream *s = BIO_get_data(bio);
   (void)number;
   (void)pointer;
-  if (command == BIO_CTRL_EOF) return s->stream.reason != NULL;
+  if (command == BIO_CTRL_EOF) return s->ended;
   return command == BIO_CTRL_FLUSH;
 }
 
@@ -69,87 +82,13 @@ BIO_METHOD *tkt_tls_bio_method(void) {
   return method;
 }
 
-/* --- why it broke --- */
-
-static const char *certificate_fault(long code) {
-  switch (code) {
-  case X509_V_ERR_CERT_HAS_EXPIRED:
-    return "TLS: the server's certificate has expired";
-  case X509_V_ERR_CERT_NOT_YET_VALID:
-    return "TLS: the server's certificate is not valid yet (is a clock wrong?)";
-  case X509_V_ERR_HOSTNAME_MISMATCH:
-    return "TLS: the server's certificate is for another host name";
-  case X509_V_ERR_IP_ADDRESS_MISMATCH:
-    return "TLS: the server's certificate does not name this IP address";
-  case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-    return "TLS: the server's certificate is self-signed and not among the trusted ones";
-  case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-    return "TLS: the server's certificate comes from an authority that is not trusted";
-  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-  case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    return "TLS: the server's certificate comes from an authority that is not trusted, or its "
-           "chain "
-           "is incomplete";
-  case X509_V_ERR_INVALID_CA:
-  case X509_V_ERR_INVALID_NON_CA:
-    return "TLS: the server's certificate is signed by one that may not sign";
-  case X509_V_ERR_INVALID_PURPOSE:
-    return "TLS: the server's certificate is not meant for servers";
-  case X509_V_ERR_CERT_REVOKED:
-    return "TLS: the server's certificate is revoked";
-  case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-    return "TLS: the signature of the server's certificate is wrong";
-  case X509_V_ERR_EE_KEY_TOO_SMALL:
-  case X509_V_ERR_CA_KEY_TOO_SMALL:
-  case X509_V_ERR_CA_MD_TOO_WEAK:
-    return "TLS: the server's certificate is too weak for this machine's security level";
-  default:
-    return "TLS: the server's certificate does not hold (openssl verify tells more)";
-  }
-}
-
-static const char *handshake_fault(const struct tls_stream *s) {
-  unsigned long error = ERR_peek_error();
-  if (ERR_GET_LIB(error) != ERR_LIB_SSL)
-    return s->plain->reason ? s->plain->reason
-                            : "TLS: the peer closed the connection during the handshake";
-  switch (ERR_GET_REASON(error)) {
-  case SSL_R_CERTIFICATE_VERIFY_FAILED:
-    return certificate_fault(SSL_get_verify_result(s->ssl));
-  case SSL_R_WRONG_VERSION_NUMBER:
-  case SSL_R_HTTP_REQUEST:
-  case SSL_R_HTTPS_PROXY_REQUEST:
-  case SSL_R_PACKET_LENGTH_TOO_LONG:
-  case SSL_R_UNEXPECTED_MESSAGE:
-  case SSL_R_RECORD_LENGTH_MISMATCH:
-    return "TLS: the peer does not speak TLS on this port";
-  case SSL_R_UNSUPPORTED_PROTOCOL:
-  case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-  case SSL_R_VERSION_TOO_LOW:
-    return "TLS: no version in common; 1.2 or newer is needed";
-  case SSL_R_NO_SHARED_CIPHER:
-  case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
-    return "TLS: no cipher in common";
-  case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-  case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-  case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-  case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-    return "TLS: the peer does not accept our certificate";
-  case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-    return "TLS: the peer closed the connection during the handshake";
-  default:
-    return "TLS: the handshake failed";
-  }
-}
+/* --- operations --- */
 
 static int broken(struct tls_stream *s, const char *reason) {
   s->stream.reason = reason;
   ERR_clear_error();
   return TKT_STREAM_BROKEN;
 }
-
-/* --- operations --- */
 
 static int connect_plain(struct tls_stream *s) {
   int rc = s->plain->ops->establish(s->plain);
@@ -171,6 +110,7 @@ static int tls_establish(struct tkt_stream *stream) {
   }
   ERR_clear_error();
   s->may_read = true;
+  s->may_take = SOCKET_BYTES_PER_READ;
   int rc = SSL_do_handshake(s->ssl);
   if (rc == 1) {
     s->established = true;
@@ -184,72 +124,81 @@ static int tls_establish(struct tkt_stream *stream) {
     stream->interest = TKT_POLL_WRITE;
     return TKT_STREAM_AGAIN;
   default:
-    return broken(s, handshake_fault(s));
+    return broken(s, tkt_tls_handshake_fault(s->ssl, s->plain->reason));
   }
 }
 
-static void say_goodbye(struct tls_stream *s) {
-  ERR_clear_error();
-  int rc = SSL_shutdown(s->ssl);
-  s->shut_wanted = rc < 0 && SSL_get_error(s->ssl, rc) == SSL_ERROR_WANT_WRITE;
-  ERR_clear_error();
+/* Why SSL_read gave nothing. */
+static int no_bytes(struct tls_stream *s, int rc) {
+  switch (SSL_get_error(s->ssl, rc)) {
+  case SSL_ERROR_WANT_READ:
+    return TKT_STREAM_AGAIN;
+  case SSL_ERROR_ZERO_RETURN:
+    return TKT_STREAM_EOF;
+  case SSL_ERROR_WANT_WRITE:
+    /* It asked for new keys and takes no answer. Waiting for room would need a poller that is told
+     * so; peers that read at all never come here. */
+    return broken(s, "TLS: the peer asks for new keys and reads nothing");
+  default:
+    return broken(s, tkt_tls_session_fault(s->plain->reason));
+  }
 }
 
 /* Reads on until the room or the bytes end: records are small, and what stays inside OpenSSL is
  * seen by no poller. */
 static ssize_t tls_read(struct tkt_stream *stream, uint8_t *into, size_t room) {
   struct tls_stream *s = tls_of(stream);
-  if (s->shut_wanted) say_goodbye(s);
+  stream->unread = false;
+  if (s->last_word) return s->last_word;
+  s->may_take = SOCKET_BYTES_PER_READ;
+  ERR_clear_error();
   size_t got = 0;
   while (got < room) {
     s->may_read = room - got >= RECORD_ROOM || got == 0;
-    ERR_clear_error();
     size_t n = 0;
     int rc = SSL_read_ex(s->ssl, into + got, room - got, &n);
     if (rc == 1) {
       got += n;
       continue;
     }
-    if (got > 0) break; /* an end or a fault comes again with the next read */
-    switch (SSL_get_error(s->ssl, rc)) {
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-      return TKT_STREAM_AGAIN;
-    case SSL_ERROR_ZERO_RETURN:
-      return TKT_STREAM_EOF;
-    default:
-      return broken(s,
-                    s->plain->reason ? s->plain->reason : "TLS: what arrived is no valid record");
-    }
+    int why = no_bytes(s, rc);
+    if (why != TKT_STREAM_AGAIN) s->last_word = why;
+    if (got == 0) return why;
+    stream->unread = why != TKT_STREAM_AGAIN;
+    return (ssize_t)got;
   }
+  stream->unread = SSL_has_pending(s->ssl) == 1;
   return (ssize_t)got;
 }
 
+/* May be called anew with the same bytes and more behind them, at another place in memory. */
 static ssize_t tls_write(struct tkt_stream *stream, const uint8_t *from, size_t len) {
   struct tls_stream *s = tls_of(stream);
   ERR_clear_error();
   size_t n = 0;
   int rc = SSL_write_ex(s->ssl, from, len, &n);
   if (rc == 1) return (ssize_t)n;
-  switch (SSL_get_error(s->ssl, rc)) {
-  case SSL_ERROR_WANT_READ:
-  case SSL_ERROR_WANT_WRITE:
-    return TKT_STREAM_AGAIN;
-  default:
-    return broken(s, s->plain->reason ? s->plain->reason : "TLS: writing failed");
-  }
+  if (SSL_get_error(s->ssl, rc) == SSL_ERROR_WANT_WRITE) return TKT_STREAM_AGAIN;
+  return broken(s, s->plain->reason ? s->plain->reason : "TLS: writing failed");
 }
 
-/* The half-close of TLS is close_notify: the peer reads an end, and can still answer. */
-static void tls_shut_write(struct tkt_stream *stream) {
+/* The half-close of TLS is close_notify: the peer reads an end, and can still answer. OpenSSL sends
+ * it once; a further SSL_shutdown would read the peer's, and swallow replies. */
+static bool tls_shut_write(struct tkt_stream *stream) {
   struct tls_stream *s = tls_of(stream);
-  if (s->established) say_goodbye(s);
+  if (!s->established || s->shut || stream->reason) return true;
+  ERR_clear_error();
+  int rc = SSL_shutdown(s->ssl);
+  s->shut = rc >= 0 || SSL_get_error(s->ssl, rc) != SSL_ERROR_WANT_WRITE;
+  ERR_clear_error();
+  return s->shut;
 }
 
 static void tls_destroy(struct tkt_stream *stream) {
   struct tls_stream *s = tls_of(stream);
   s->plain->replaced_fd = stream->replaced_fd;
   SSL_free(s->ssl);
+  ERR_clear_error();
   tkt_stream_destroy(s->plain);
   tkt_tls_free(s->tls);
   free(s);
@@ -303,14 +252,18 @@ static bool ip_literal(const char *host, char *bare) {
 static bool expect_host(struct tls_stream *s, const char *host) {
   char bare[INET6_ADDRSTRLEN];
   bool literal = ip_literal(host, bare);
-  char name[TKT_HOST_SIZE]; /* OpenSSL's macro takes a pointer to what it will not change */
-  snprintf(name, sizeof name, "%s", host);
+  char name[TKT_HOST_SIZE];
+  int len = snprintf(name, sizeof name, "%s", host);
+  /* A final dot says that a name is whole; neither SNI nor certificates know it. */
+  if (len > 1 && name[len - 1] == '.') name[len - 1] = '\0';
   if (!literal && SSL_set_tlsext_host_name(s->ssl, name) != 1) return false;
   if (!s->tls->verify) return true;
   X509_VERIFY_PARAM *checks = SSL_get0_param(s->ssl);
-  X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  /* Names stand in subjectAltName; the subject is for people (RFC 9525). */
+  X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                              X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   return literal ? X509_VERIFY_PARAM_set1_ip_asc(checks, bare) == 1
-                 : X509_VERIFY_PARAM_set1_host(checks, host, 0) == 1;
+                 : X509_VERIFY_PARAM_set1_host(checks, name, 0) == 1;
 }
 
 struct tkt_stream *tkt_tls_connect(struct tkt_tls *tls, struct tkt_stream *plain,
