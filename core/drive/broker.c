@@ -112,6 +112,7 @@ void tkt_broker_kick(struct tkt_broker *broker, enum tkt_pushed pushed) {
       tkt_poller_wake(&broker->poller);
     return;
   }
+  if (atomic_load(&broker->rousing)) return;
   /* Where other threads wait, some were woken together with this one: they add theirs first, so
    * that one system call carries all. */
   if (atomic_load_explicit(&broker->waiting, memory_order_relaxed) > 0) sched_yield();

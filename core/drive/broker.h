@@ -51,6 +51,7 @@ struct tkt_broker {
   _Atomic bool freed;       /* CALLER: the handle is gone; the dispatcher tears down */
   _Atomic unsigned waiting; /* threads asleep for an op or a queue */
   _Atomic bool missed;      /* somebody with commands found the lock held */
+  _Atomic bool rousing;     /* the I/O thread is waking several callers, and sends what they ask */
   _Atomic uint64_t late_takes;
 
   struct tkt_poller poller;

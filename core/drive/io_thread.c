@@ -2,7 +2,23 @@
 #include "drive/turn.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+
+/* Callers woken together come back together: what they ask while the others are still being woken
+ * waits for the last one, so that one system call carries all. */
+static void report(struct tkt_broker *broker, struct tkt_ended *ended) {
+  if (ended->count < 2) {
+    tkt_deliver(ended);
+    tkt_broker_look_again(broker);
+    return;
+  }
+  atomic_store(&broker->rousing, true);
+  tkt_deliver(ended);
+  sched_yield();
+  atomic_store(&broker->rousing, false);
+  tkt_broker_work(broker);
+}
 
 /* Ends once the broker is dead; nobody joins it and process exit does not wait for it. */
 static void *run(void *argument) {
@@ -14,8 +30,7 @@ static void *run(void *argument) {
     tkt_lock_take(&broker->lock);
     tkt_turn(broker, events, count, true, &ended);
     tkt_lock_give(&broker->lock);
-    tkt_deliver(&ended);
-    tkt_broker_look_again(broker);
+    report(broker, &ended);
     if (atomic_load(&broker->dead)) break;
     count = tkt_poller_wait(&broker->poller, events, TKT_POLL_ROOM, true);
     if (count < 0) count = 0;
