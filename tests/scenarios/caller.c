@@ -406,7 +406,7 @@ bool caller_step(struct run *run, const struct line *line, const struct line *ra
   for (size_t i = 0; line->count > 1 && i < sizeof verbs / sizeof *verbs; i++)
     if (!strcmp(line->words[1], verbs[i].verb)) {
       if (line->count < verbs[i].words) return fail(run, "%s lacks words", verbs[i].verb);
-      if (!run->broker && verbs[i].run != open_broker && verbs[i].run != drop &&
+      if (!run->broker && !run->queue && verbs[i].run != open_broker && verbs[i].run != drop &&
           verbs[i].run != pause_step)
         return fail(run, "there is no broker");
       return verbs[i].run(run, line, raw);

@@ -74,6 +74,16 @@ class Commands:
     def do_accepted(self, address, **bounds):
         return self.bounded(self.addresses[address].accepted, f"connections at {address}", **bounds)
 
+    def do_gap(self, address, number, min):
+        """Between accepting connection `number` and the next one lay at least `min` seconds."""
+        times = self.addresses[address].accept_times
+        if len(times) <= int(number):
+            return None
+        gap = times[int(number)] - times[int(number) - 1]
+        if gap < float(min):
+            raise Failed(f"connection {int(number) + 1} at {address} came after {gap:.3f} s")
+        return f"{gap:.3f}"
+
     def bounded(self, value, what, **bounds):
         if set(bounds) - {"min", "max", "is"}:
             raise Failed(f"unknown bound among {sorted(bounds)}")

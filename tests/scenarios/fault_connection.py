@@ -6,6 +6,7 @@ import re
 import selectors
 import socket
 import struct
+import time
 
 KEY_MAX = 128
 PROOF_MAX = 256
@@ -254,7 +255,7 @@ class Address:
     def __init__(self, server, name):
         self.server, self.name = server, name
         self.policies = [Policy()]
-        self.accepted = 0
+        self.accept_times = []
         self.window = None
         self.sock = None
         self.port = 0
@@ -301,8 +302,12 @@ class Address:
             sock, _ = self.sock.accept()
         except BlockingIOError:
             return
-        self.accepted += 1
+        self.accept_times.append(time.monotonic())
         self.server.connections.append(Connection(self.server, sock, self, self.accepted))
+
+    @property
+    def accepted(self):
+        return len(self.accept_times)
 
     @property
     def text(self):

@@ -155,9 +155,9 @@ bool style_pump(struct run *run, int ms) {
     poll(fds, 1, ms > 5 ? 5 : ms); /* threads end without telling a descriptor */
     return true;
   }
-  if (run->broker && !run->over)
-    fds[1].fd = run->style == STYLE_CALLER ? ticketing_broker_fd(run->broker)
-                                           : ticketing_queue_fd(run->queue);
+  if (run->style == STYLE_THREAD && run->queue) fds[1].fd = ticketing_queue_fd(run->queue);
+  if (run->style == STYLE_CALLER && run->broker && !run->over)
+    fds[1].fd = ticketing_broker_fd(run->broker);
   poll(fds, 2, ms);
   if (!run->queue) return true;
   if (run->style == STYLE_CALLER && !run->over && (fds[1].revents & POLLIN)) {
