@@ -161,6 +161,24 @@ TICKETING_API int ticketing_options_add_address(ticketing_options *options, cons
 TICKETING_API int ticketing_options_set_token(ticketing_options *options, const void *token,
                                               size_t len);
 
+#define TICKETING_HAS_TLS 1
+#define TICKETING_TLS_OFF 0          /* plain text (default) */
+#define TICKETING_TLS_SYSTEM_ROOTS 1 /* TLS; the authorities this machine trusts */
+#define TICKETING_TLS_CA_FILE 2      /* TLS; the certificates of one PEM file and no others */
+#define TICKETING_TLS_SKIP_VERIFY 3  /* TLS with whoever answers: for tests only */
+
+/* How to connect (T1). TLS is 1.2 or newer; the host of each configured address must stand in the
+ * server's certificate, a name (also sent as SNI) or an IP address, in its subjectAltName.
+ *
+ * `ca_file`: path for TICKETING_TLS_CA_FILE, else NULL. It is read now: one that cannot be used is
+ * refused with E_INVALID_ARGUMENT, and ticketing_options_message names it and what is wrong. An
+ * open broker looks at it before each connection; a file that was replaced holds from then on, one
+ * that cannot be used leaves the former in force (counters tls_ca_files_taken and
+ * tls_ca_files_refused). A mode that skips verification is counted in tls_unverified_sessions.
+ * Blocks as reading files does. E_INVALID_ARGUMENT. Since 0.1.0. */
+TICKETING_API int ticketing_options_set_tls(ticketing_options *options, int tls_mode,
+                                            const char *ca_file);
+
 #define TICKETING_IO_THREAD 0 /* one I/O thread for the broker does everything */
 #define TICKETING_IO_CALLER 1 /* no thread: you call ticketing_broker_dispatch */
 

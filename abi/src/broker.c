@@ -21,7 +21,8 @@ int ticketing_broker_open(const ticketing_options *options, ticketing_broker **b
       .cancel_keeps_session = options->cancel_keeps_session,
   };
   struct tkt_broker *broker;
-  int rc = tkt_broker_open(&config, (enum tkt_io_mode)options->io_mode, &broker);
+  int rc = tkt_broker_open(&config, (enum tkt_io_mode)options->io_mode,
+                           options->trust.tls ? &options->trust : NULL, &broker);
   *broker_out = (ticketing_broker *)(void *)broker;
   return rc;
 }

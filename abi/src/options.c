@@ -48,6 +48,7 @@ void ticketing_options_free(ticketing_options *options) {
   for (size_t i = 0; i < options->address_count; i++)
     free(options->addresses[i]);
   drop_token(options);
+  tkt_trust_close(&options->trust);
   free(options);
 }
 
@@ -124,5 +125,40 @@ int ticketing_options_set_cancel_keeps_session(ticketing_options *options, int o
     return refuse(options, TICKETING_E_INVALID_ARGUMENT,
                   "cancel_keeps_session %d is out of range; 0 and 1 are allowed", on);
   options->cancel_keeps_session = on == 1;
+  return accept_setting(options);
+}
+
+static int refuse_tls(ticketing_options *options, int tls_mode, const char *ca_file) {
+  if (tls_mode < TICKETING_TLS_OFF || tls_mode > TICKETING_TLS_SKIP_VERIFY)
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT,
+                  "tls_mode %d is unknown; %d (off), %d (system roots), %d (CA file) and %d (skip "
+                  "verification) are allowed",
+                  tls_mode, TICKETING_TLS_OFF, TICKETING_TLS_SYSTEM_ROOTS, TICKETING_TLS_CA_FILE,
+                  TICKETING_TLS_SKIP_VERIFY);
+  if (tls_mode == TICKETING_TLS_CA_FILE && (!ca_file || !*ca_file))
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT,
+                  "ca_file is %s; the path of a PEM file is needed", ca_file ? "empty" : "NULL");
+  if (tls_mode != TICKETING_TLS_CA_FILE && ca_file)
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT,
+                  "ca_file is '%.200s', but tls_mode %d reads none; NULL is allowed", ca_file,
+                  tls_mode);
+  return TICKETING_OK;
+}
+
+int ticketing_options_set_tls(ticketing_options *options, int tls_mode, const char *ca_file) {
+  static const enum tkt_tls_trust trusts[] = {
+      [TICKETING_TLS_SYSTEM_ROOTS] = TKT_TLS_SYSTEM_ROOTS,
+      [TICKETING_TLS_CA_FILE] = TKT_TLS_CA_FILE,
+      [TICKETING_TLS_SKIP_VERIFY] = TKT_TLS_SKIP_VERIFY,
+  };
+  if (!options) return TICKETING_E_INVALID_ARGUMENT;
+  int rc = refuse_tls(options, tls_mode, ca_file);
+  if (rc != TICKETING_OK) return rc;
+  struct tkt_trust trust = {0};
+  char why[TKT_TLS_WHY_SIZE];
+  if (tls_mode != TICKETING_TLS_OFF && !tkt_trust_open(&trust, trusts[tls_mode], ca_file, why))
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT, "%s", why);
+  tkt_trust_close(&options->trust);
+  options->trust = trust;
   return accept_setting(options);
 }

@@ -3,6 +3,7 @@
 #define TKT_ABI_OPTIONS_H
 
 #include "client/client.h"
+#include "net/trust.h"
 
 #include <ticketing.h>
 
@@ -15,6 +16,7 @@ struct ticketing_options {
   uint32_t max_in_flight;
   uint32_t max_unsent;
   bool cancel_keeps_session;
+  struct tkt_trust trust; /* closed: TLS is off */
   char message[TKT_REFUSAL_SIZE];
 };
 

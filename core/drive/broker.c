@@ -21,17 +21,20 @@ static void destroy(struct tkt_broker *broker) {
   tkt_poller_close(&broker->poller);
   tkt_fork_guard_release(&broker->guard);
   tkt_op_store_release(&broker->ops);
+  tkt_trust_close(&broker->trust);
   free(broker->read_buffer);
   free(broker);
 }
 
-static int fill(struct tkt_broker *broker, const struct tkt_client_config *config) {
+static int fill(struct tkt_broker *broker, const struct tkt_client_config *config,
+                const struct tkt_trust *trust) {
   tkt_crypto_outlives_exit();
   if (tkt_fork_guard_init(&broker->guard) != 0) return TKT_DRIVE_SYSTEM;
   if (tkt_poller_open(&broker->poller) != 0) return TKT_DRIVE_SYSTEM;
   guard_poller(broker);
   struct tkt_client_config seeded = *config;
   if (!tkt_entropy(seeded.seed, sizeof seeded.seed)) return TKT_DRIVE_SYSTEM;
+  if (trust && !tkt_trust_copy(&broker->trust, trust)) return TKT_NO_MEMORY;
   broker->read_buffer = malloc(TKT_READ_SIZE);
   broker->client = tkt_client_new(&seeded, tkt_clock_now());
   if (!broker->read_buffer || !broker->client) return TKT_NO_MEMORY;
@@ -42,7 +45,7 @@ static int fill(struct tkt_broker *broker, const struct tkt_client_config *confi
 }
 
 int tkt_broker_open(const struct tkt_client_config *config, enum tkt_io_mode mode,
-                    struct tkt_broker **broker_out) {
+                    const struct tkt_trust *trust, struct tkt_broker **broker_out) {
   *broker_out = NULL;
   struct tkt_broker *broker = calloc(1, sizeof *broker);
   if (!broker) return TKT_NO_MEMORY;
@@ -53,7 +56,7 @@ int tkt_broker_open(const struct tkt_client_config *config, enum tkt_io_mode mod
   tkt_list_init(&broker->links);
   tkt_list_init(&broker->graveyard);
   tkt_list_init(&broker->live);
-  int rc = fill(broker, config);
+  int rc = fill(broker, config, trust);
   if (rc != TKT_OK) {
     destroy(broker);
     return rc;
@@ -129,11 +132,16 @@ int tkt_broker_fd(struct tkt_broker *broker) {
 size_t tkt_broker_counters(struct tkt_broker *broker, struct tkt_counter *out, size_t room) {
   tkt_lock_take(&broker->lock);
   size_t count = tkt_client_counters(broker->client, out, room);
+  const struct tkt_counter ours[] = {
+      {"tickets_taken_too_late", atomic_load(&broker->late_takes)},
+      {"tls_unverified_sessions", broker->unverified},
+      {"tls_ca_files_taken", broker->trust.renewed},
+      {"tls_ca_files_refused", broker->trust.refused},
+  };
   tkt_lock_give(&broker->lock);
   tkt_broker_look_again(broker);
-  if (count < room) {
-    out[count].name = "tickets_taken_too_late";
-    out[count].value = atomic_load(&broker->late_takes);
-  }
-  return count + 1;
+  enum { OURS = sizeof ours / sizeof *ours };
+  for (size_t i = 0; i < OURS && count + i < room; i++)
+    out[count + i] = ours[i];
+  return count + OURS;
 }

@@ -22,6 +22,7 @@
 #include "drive/lock.h"
 #include "drive/op_store.h"
 #include "net/poller.h"
+#include "net/trust.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -63,15 +64,18 @@ struct tkt_broker {
   struct tkt_list graveyard; /* closed ones the poll under way may still name */
   struct tkt_list live;      /* ops the engine holds */
   struct tkt_call background_close;
+  struct tkt_trust trust; /* for connections through TLS; closed: they are plain */
+  uint64_t unverified;    /* sessions whose server nobody checked */
   uint8_t *read_buffer;
 };
 
 /* Commands of the broker's own node. */
 enum { TKT_COMMAND_BROKER_CLOSE = 1 };
 
-/* Opens; does not block. The addresses were checked. TKT_OK, TKT_NO_MEMORY, or TKT_DRIVE_SYSTEM. */
+/* Opens; does not block. The addresses were checked. `trust`: connect through TLS, trusting as this
+ * one, which is copied; NULL: in plain text. TKT_OK, TKT_NO_MEMORY, or TKT_DRIVE_SYSTEM. */
 int tkt_broker_open(const struct tkt_client_config *config, enum tkt_io_mode mode,
-                    struct tkt_broker **broker_out);
+                    const struct tkt_trust *trust, struct tkt_broker **broker_out);
 
 /* Gives the handle back, as ticketing_broker_free says. Never blocks. */
 void tkt_broker_free(struct tkt_broker *broker);

@@ -43,18 +43,24 @@ static void close_link(struct tkt_broker *broker, struct tkt_link *link) {
   tkt_list_append(&broker->graveyard, &link->node);
 }
 
-static struct tkt_stream *dial(const char *text, const char **reason_out) {
+static struct tkt_stream *dial(struct tkt_broker *broker, const char *text,
+                               const char **reason_out) {
   struct tkt_address address;
   enum tkt_address_fault fault = tkt_address_parse(tkt_span_str(text), false, &address);
-  if (fault == TKT_ADDRESS_OK) return tkt_tcp_connect(&address, reason_out);
-  *reason_out = tkt_address_fault_text(fault);
-  return NULL;
+  if (fault != TKT_ADDRESS_OK) {
+    *reason_out = tkt_address_fault_text(fault);
+    return NULL;
+  }
+  struct tkt_stream *stream = tkt_tcp_connect(&address, reason_out);
+  if (!stream || !broker->trust.tls) return stream;
+  *reason_out = "out of memory";
+  return tkt_tls_connect(tkt_trust_now(&broker->trust), stream, address.host);
 }
 
 static void open_link(struct tkt_broker *broker, struct tkt_session *session, int64_t now) {
   const char *reason = "out of memory";
   struct tkt_link *link = calloc(1, sizeof *link);
-  if (link) link->stream = dial(tkt_session_address_text(session), &reason);
+  if (link) link->stream = dial(broker, tkt_session_address_text(session), &reason);
   if (!link || !link->stream) {
     free(link);
     tkt_session_failed(session, reason, now);
@@ -87,6 +93,7 @@ static void establish(struct tkt_broker *broker, struct tkt_link *link, int64_t 
       tkt_session_failed(link->session, "the system refused to poll the connection", now);
   } else {
     link->established = true;
+    if (broker->trust.mode == TKT_TLS_SKIP_VERIFY && broker->trust.tls) broker->unverified++;
     poll_as_needed(broker, link, now);
     tkt_session_connected(link->session, now);
   }
@@ -108,6 +115,12 @@ static size_t read_once(struct tkt_broker *broker, struct tkt_link *link, size_t
     tkt_session_failed(link->session, link->stream->reason, now);
   poll_as_needed(broker, link, now);
   return 0;
+}
+
+/* Once, and again while the stream keeps something that no poller would tell of. */
+static void read_seen(struct tkt_broker *broker, struct tkt_link *link, int64_t now) {
+  while (read_once(broker, link, TKT_READ_SIZE, now) > 0 && link->stream->unread)
+    ;
 }
 
 /* S4: what is readable at once, bounded. */
@@ -152,10 +165,11 @@ static void write_out(struct tkt_broker *broker, struct tkt_link *link, int64_t 
 }
 
 /* Shuts the write side once everything before it was taken. */
-static void shut_if_due(struct tkt_link *link) {
+static void shut_if_due(struct tkt_broker *broker, struct tkt_link *link, int64_t now) {
   if (!link->shut_wanted || link->blocked || link->eof) return;
-  link->shut_wanted = false;
-  link->stream->ops->shut_write(link->stream);
+  link->shut_wanted = !link->stream->ops->shut_write(link->stream);
+  link->blocked = link->shut_wanted;
+  if (link->blocked) poll_as_needed(broker, link, now);
 }
 
 void tkt_link_serve(struct tkt_broker *broker, struct tkt_session *session, int64_t now) {
@@ -175,7 +189,7 @@ void tkt_link_serve(struct tkt_broker *broker, struct tkt_session *session, int6
   if (!link || !link->established) return;
   if (wants & TKT_WANT_WRITE && !link->blocked) write_out(broker, link, now);
   if (wants & TKT_WANT_SHUT) link->shut_wanted = true;
-  shut_if_due(link);
+  shut_if_due(broker, link, now);
 }
 
 void tkt_link_event(struct tkt_broker *broker, struct tkt_link *link, unsigned events,
@@ -185,10 +199,10 @@ void tkt_link_event(struct tkt_broker *broker, struct tkt_link *link, unsigned e
     establish(broker, link, now);
     return;
   }
-  if (events & TKT_POLL_READ && !link->eof) read_once(broker, link, TKT_READ_SIZE, now);
+  if (events & TKT_POLL_READ && !link->eof) read_seen(broker, link, now);
   if (events & (TKT_POLL_WRITE | TKT_POLL_BROKEN) && link->blocked) {
     write_out(broker, link, now);
-    shut_if_due(link);
+    shut_if_due(broker, link, now);
   }
 }
 

@@ -14,8 +14,6 @@ struct tkt_tls {
   bool verify;        /* check the server's certificate and name */
 };
 
-void tkt_tls_ref(struct tkt_tls *tls);
-
 /* Makes the method; its BIOs carry the wrapped stream's record as data. NULL: out of memory. */
 BIO_METHOD *tkt_tls_bio_method(void);
 
