@@ -103,9 +103,10 @@ static MAYBE_UNUSED ticketing_ticket *must_acquire(ticketing_broker *broker, con
 /* Polls a condition that another thread brings about; the limit only ends a hopeless wait. */
 #define EVENTUALLY(condition)                                                                      \
   do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < 20000; tries_++)                                 \
+    bool met_ = false;                                                                             \
+    for (int tries_ = 0; tries_ < 20000 && !(met_ = (condition)); tries_++)                        \
       usleep(1000);                                                                                \
-    assert_true(condition);                                                                        \
+    assert_true(met_);                                                                             \
   } while (0)
 
 #endif
