@@ -220,9 +220,9 @@ static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a
   *t = (struct sim_ticket){.ticket = ticket,
                            .client = client->index,
                            .clock = &client->clock,
-                           .run = g->run,
+                           .run = g ? g->run : 0,
                            .key = a->key,
-                           .token = g->token,
+                           .token = tkt_ticket_token(ticket),
                            .valid_until = tkt_ticket_valid_until(ticket),
                            .believed = true};
   a->ticket = t;
@@ -361,6 +361,7 @@ static void other_ended(struct sim *sim, struct sim_client *client, struct sim_a
     bool allowed =
         outcome == TKT_OK || (outcome == TKT_TIMEOUT && now >= a->bound) ||
         (outcome == TKT_CANCELLED && a->cancelled) || (outcome == TKT_CLOSED && client->closing) ||
+        (outcome == TKT_AUTH && sim->profile.lies) ||
         (outcome == TKT_AUTH && sim->profile.impostor && client->index == sim->profile.clients - 1);
     if (!allowed)
       sim_fail(sim, "c%u a%u: a wait for readiness ends as %d", client->index, a->index, outcome);

@@ -91,6 +91,15 @@ static const struct sim_profile profiles[] = {
      .commit_later = 300,
      .commit_delay_max = 100 * TKT_MS,
      .memory = 20},
+    {.name = "lying server",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .reset = 5,
+     .cancels = true,
+     .closes = true,
+     .commit_later = 300,
+     .commit_delay_max = 100 * TKT_MS,
+     .lies = true},
 };
 
 /* A planted fault gets the calmest run in which it can show. */
@@ -107,8 +116,8 @@ void sim_choose_profile(struct sim *sim) {
   p->actors = 1 + (unsigned)sim_below(sim, SIM_ACTORS);
   p->keys = 1 + (unsigned)sim_below(sim, SIM_KEYS);
   p->legacies = sim_chance(sim, 1, 3) ? 1 + (unsigned)sim_below(sim, SIM_LEGACIES) : 0;
-  if (sim->options.plant) p->legacies = 0;
-  p->impostor = !p->quiet && p->clients > 1 && sim_chance(sim, 1, 6);
+  if (sim->options.plant || p->lies) p->legacies = 0;
+  p->impostor = !p->quiet && !p->lies && p->clients > 1 && sim_chance(sim, 1, 6);
   if (p->memory) p->memory = 2 + (unsigned)sim_below(sim, 40);
   p->small_limits = !p->quiet && sim_chance(sim, 1, 4);
   /* The server keeps a lease 1/500 longer than promised: 2,000 ppm between two clocks. */

@@ -1,6 +1,7 @@
 #include "server_host.h"
 
 #include "ledger.h"
+#include "lies.h"
 #include "network.h"
 #include "plant.h"
 #include "storage.h"
@@ -172,7 +173,8 @@ static void serve(struct sim *sim, struct tkt_peer *peer) {
     struct tkt_span out = tkt_peer_output(peer);
     if (out.len == 0) break;
     if (conn->peer_shut) sim_fail(sim, "server writes on conn %u after its end", conn->id);
-    ssize_t n = plant_reply(sim, conn, out);
+    ssize_t n =
+        sim->profile.lies && !sim->calm ? lies_write(sim, conn, out) : plant_reply(sim, conn, out);
     if (n == SIM_AGAIN) {
       conn->write_blocked[SIM_SERVER_SIDE] = true;
       break;

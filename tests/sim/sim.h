@@ -3,9 +3,11 @@
  * tells the same story.
  *
  * Layout: world.c moves time and runs hosts; network.c carries bytes; client_host.c and
- * server_host.c drive an engine each, as a real driver would; actor.c is the workload; storage.c
- * decides the server's commits; ledger.c records what the server and the wire really did;
- * invariants.c compares that with what the clients believe. */
+ * server_host.c drive an engine each, as a real driver would; actor.c is the workload, legacy.c are
+ * clients that ask again; storage.c decides the server's commits; wire_tap.c and ledger.c record
+ * what the server and the wire really did; invariants.c compares that with what the clients
+ * believe. profile.c says what may go wrong in a run; lies.c is a server that lies, heap.c memory
+ * that runs out; plant.c breaks the simulation on purpose, to see that the invariants notice. */
 #ifndef TKT_SIM_SIM_H
 #define TKT_SIM_SIM_H
 
@@ -75,6 +77,7 @@ struct sim_profile {
   unsigned commit_fail, commit_unknown;  /* a 1,000 batches */
   bool restart_waits;                    /* a new server waits for the leases of the previous run */
   bool small_limits;
+  bool lies;       /* the server's replies cannot be trusted until the calm */
   unsigned memory; /* one allocation in so many fails; 0: none */
   bool narrow;     /* pipes of a few bytes */
   bool impostor;   /* the last client has a token the server does not know */

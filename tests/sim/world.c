@@ -15,7 +15,7 @@ enum {
   SIM_STEPS_TO_SETTLE = 400000,
 };
 /* More than all clients and the server may ever need for this workload. */
-#define SIM_HEAP_BOUND (64u << 20)
+#define SIM_HEAP_BOUND (2u << 20)
 
 int64_t sim_local(const struct sim *sim, const struct sim_clock *clock) {
   return clock->offset + sim->now + sim->now / 1000000 * clock->ppm +
