@@ -24,10 +24,9 @@ void tkt_client_acquire(struct tkt_client *client, struct tkt_call *call,
     refuse(c, call, TKT_UNSUPPORTED, TKT_COUNT_UNSUPPORTED, "wire 2 carries one key");
     return;
   }
-  const char *reason = NULL;
-  enum tkt_outcome refusal = tkt_ready_refusal(c, &reason);
+  enum tkt_outcome refusal = tkt_ready_refusal(c);
   if (refusal != TKT_OK) {
-    refuse(c, call, refusal, refusal == TKT_AUTH ? TKT_COUNT_AUTH : TKT_COUNT_UNSUPPORTED, reason);
+    refuse(c, call, refusal, refusal == TKT_AUTH ? TKT_COUNT_AUTH : TKT_COUNT_UNSUPPORTED, NULL);
     return;
   }
   struct tkt_waiter *w = tkt_pool_take(&c->waiters);
@@ -47,7 +46,7 @@ void tkt_client_acquire(struct tkt_client *client, struct tkt_call *call,
   }
   w->ticket = t;
   w->call = call;
-  w->called_at = c->now;
+  w->called_at = tkt_call_asked_at(c, call);
   w->budget_ns = plan->budget_ns;
   w->wait_s = plan->wait_s;
   w->lease_s = plan->lease_s;

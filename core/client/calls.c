@@ -5,7 +5,12 @@ void tkt_call_begin(struct tkt_call *call, enum tkt_call_kind kind) {
   call->kind = kind;
   call->outcome = TKT_PENDING;
   tkt_list_init(&call->node);
-  tkt_timer_init(&call->timer, kind == TKT_CALL_CLOSE ? TKT_TIMER_CLOSE : TKT_TIMER_READY);
+  tkt_timer_init(&call->timer, kind == TKT_CALL_WATCH ? TKT_TIMER_WATCH : TKT_TIMER_READY);
+}
+
+static bool lacked_session(const struct tkt_call *call, enum tkt_outcome outcome) {
+  return outcome == TKT_NOT_CONNECTED || outcome == TKT_AUTH || outcome == TKT_UNSUPPORTED ||
+         (outcome == TKT_TIMEOUT && call->kind == TKT_CALL_WAIT_READY);
 }
 
 void tkt_call_finish(struct tkt_client *c, struct tkt_call *call, enum tkt_outcome outcome,
@@ -13,6 +18,7 @@ void tkt_call_finish(struct tkt_client *c, struct tkt_call *call, enum tkt_outco
   tkt_wheel_cancel(&c->wheel, &call->timer);
   tkt_list_remove(&call->node);
   call->outcome = outcome;
+  if (!reason && lacked_session(call, outcome)) reason = tkt_ready_why_not(c, &call->where);
   call->reason = reason;
   call->half = NULL;
   tkt_list_append(&c->done, &call->node);

@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "client/arguments.h"
 #include "client/call.h"
+#include "client/log.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,6 +86,12 @@ void tkt_client_release_exact(struct tkt_client *client, struct tkt_call *call,
  * every address refused (B1), TKT_CLOSED. */
 void tkt_client_wait_ready(struct tkt_client *client, struct tkt_call *call, int64_t timeout_ns,
                            int64_t now);
+
+/* G2: ends as TKT_OK at `lead_ns` (not negative) before the ticket's validity ends, at once where
+ * that is over; as TKT_NOT_CURRENT where the ticket was released or dropped first; as TKT_CLOSED.
+ * It neither keeps the ticket nor releases it. */
+void tkt_client_watch(struct tkt_client *client, struct tkt_call *call, struct tkt_ticket *ticket,
+                      int64_t lead_ns, int64_t now);
 
 /* B7. A second close joins the first. Ends as TKT_OK. */
 void tkt_client_close(struct tkt_client *client, struct tkt_call *call, int64_t now);
@@ -186,6 +193,12 @@ bool tkt_client_finished(const struct tkt_client *client);
 
 /* True while a session can take requests. */
 bool tkt_client_usable(const struct tkt_client *client);
+
+/* Takes the oldest entry of the log; false: there is none. */
+bool tkt_client_log_next(struct tkt_client *client, struct tkt_log_entry *entry_out);
+
+/* For the driver: notes something of its own. `text` is static. */
+void tkt_client_note(struct tkt_client *client, enum tkt_log_level level, const char *text);
 
 struct tkt_counter {
   const char *name; /* static, snake_case */

@@ -17,6 +17,7 @@ static void begin(struct tkt_client *c) {
   c->closing = true;
   tkt_wheel_set(&c->wheel, &c->close_timer, c->now + TKT_CLOSE_LIMIT);
   tkt_line_end_all(c, TKT_CLOSED, NULL);
+  tkt_watch_close_all(c);
   for (struct tkt_list *node; (node = tkt_list_first(&c->ready_calls));)
     tkt_call_finish(c, TKT_CONTAINER(node, struct tkt_call, node), TKT_CLOSED, NULL);
   TKT_LIST_EACH(node, next, &c->sessions) {

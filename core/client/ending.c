@@ -1,6 +1,20 @@
 /* The ways a session ends (S3, S4, M8, M9). */
 #include "client/engine.h"
 
+/* The first reason is the one that counts. */
+static void note_end(struct tkt_session *s, enum tkt_leave why, const char *reason) {
+  struct tkt_client *c = s->client;
+  enum tkt_log_level level = TKT_LOG_INFO;
+  s->reason = reason;
+  if (why == TKT_LEAVE_ENDED || why == TKT_LEAVE_NOT_SERVING || why == TKT_LEAVE_REFUSED) {
+    level = s->poisoned || why == TKT_LEAVE_REFUSED ? TKT_LOG_ERROR : TKT_LOG_WARNING;
+    c->addresses[s->address].fault = reason;
+    c->failed = (int8_t)s->address;
+  }
+  tkt_log_say(c, level, s->address,
+              s->usable_since == TKT_NEVER ? "no session came up" : "the session ended", reason, 0);
+}
+
 /* It takes no more requests; what is unsent goes elsewhere, after a pause where the cause may last
  * (M11). */
 static void retire(struct tkt_session *s, enum tkt_session_state state, enum tkt_leave why,
@@ -8,7 +22,7 @@ static void retire(struct tkt_session *s, enum tkt_session_state state, enum tkt
   struct tkt_client *c = s->client;
   bool was_usable = s->state == TKT_SESSION_USABLE;
   s->state = state;
-  if (!s->reason) s->reason = reason;
+  if (!s->reason) note_end(s, why, reason);
   tkt_wheel_cancel(&c->wheel, &s->timer);
   if (state >= TKT_SESSION_LAST) {
     tkt_wheel_cancel(&c->wheel, &s->write_timer);

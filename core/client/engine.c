@@ -41,6 +41,7 @@ struct tkt_client *tkt_client_new(const struct tkt_client_config *config, int64_
   if (!c) return NULL;
   c->now = now;
   c->hint = -1;
+  c->failed = -1;
   tkt_random_init(&c->random, config->seed);
   c->token_secret = tkt_random_u64(&c->random);
   tkt_wheel_init(&c->wheel, now);
@@ -99,6 +100,9 @@ static void fire(struct tkt_client *c, struct tkt_timer *timer) {
     break;
   case TKT_TIMER_READY:
     tkt_ready_timer(c, TKT_CONTAINER(timer, struct tkt_call, timer));
+    break;
+  case TKT_TIMER_WATCH:
+    tkt_watch_timer(c, TKT_CONTAINER(timer, struct tkt_call, timer));
     break;
   case TKT_TIMER_CLOSE:
     tkt_close_timer(c);

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/table.h"
 #include "client/client.h"
+#include "client/log.h"
 #include "client/place.h"
 #include "client/session.h"
 #include "client/ticket.h"
@@ -26,6 +27,7 @@ enum tkt_timer_kind {
   TKT_TIMER_WRITE,
   TKT_TIMER_READ,
   TKT_TIMER_READY,
+  TKT_TIMER_WATCH,
   TKT_TIMER_CLOSE,
 };
 
@@ -89,6 +91,7 @@ struct tkt_client {
   int8_t hint;     /* address of the leader, -1: not known */
   uint32_t usable; /* sessions */
   uint32_t ups;    /* how often a session became usable */
+  int8_t failed;   /* address of the attempt that failed last, -1: none did */
 
   struct tkt_list sessions; /* all, until the driver closed them */
   struct tkt_list dirty;
@@ -118,6 +121,7 @@ struct tkt_client {
   bool finished;
 
   uint64_t counts[TKT_COUNT_MAX];
+  struct tkt_log log;
 };
 
 /* Takes over the driver's clock. */
@@ -135,15 +139,24 @@ static inline void tkt_count(struct tkt_client *c, enum tkt_count which) {
 /* Readies the engine's part of a zeroed call. */
 void tkt_call_begin(struct tkt_call *call, enum tkt_call_kind kind);
 
-/* Ends a call: it leaves whatever list it stands in and joins the done list. */
+/* When the caller asked for it; deadlines run from there. */
+static inline int64_t tkt_call_asked_at(const struct tkt_client *c, const struct tkt_call *call) {
+  return call->asked_at && call->asked_at < c->now ? call->asked_at : c->now;
+}
+
+/* Ends a call: it leaves whatever list it stands in and joins the done list. Where it ends for want
+ * of a session and without a reason, the reason is why there was none. */
 void tkt_call_finish(struct tkt_client *c, struct tkt_call *call, enum tkt_outcome outcome,
                      const char *reason);
 
 /* --- readiness (ready.c) -------------------------------------------------------------------------
  */
 
-/* Why new acquires are refused at once: TKT_AUTH (B5), TKT_UNSUPPORTED (B3), or TKT_OK. */
-enum tkt_outcome tkt_ready_refusal(const struct tkt_client *c, const char **reason_out);
+/* How new acquires are refused at once: TKT_AUTH (B5), TKT_UNSUPPORTED (B3), or TKT_OK. */
+enum tkt_outcome tkt_ready_refusal(const struct tkt_client *c);
+
+/* Why there is no session to use, and the address that is about; NULL and NULL: not known. */
+const char *tkt_ready_why_not(const struct tkt_client *c, const char **where_out);
 
 /* A session became usable. */
 void tkt_ready_announce(struct tkt_client *c);

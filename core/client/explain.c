@@ -99,6 +99,11 @@ static void release_sentence(struct sentence *s, const struct tkt_call *call) {
   }
 }
 
+static void watch_sentence(struct sentence *s, const struct tkt_call *call) {
+  if (call->outcome == TKT_OK) say(s, "the ticket ends soon: the chosen lead before it has come");
+  if (call->outcome == TKT_NOT_CURRENT) say(s, "the ticket was released or given back first");
+}
+
 static const char *general(enum tkt_outcome outcome) {
   switch (outcome) {
   case TKT_OK:
@@ -144,7 +149,9 @@ size_t tkt_call_explain(const struct tkt_call *call, char *out, size_t size) {
   if (size) out[0] = 0;
   if (call->kind == TKT_CALL_ACQUIRE) acquire_sentence(&s, call);
   if (call->kind == TKT_CALL_RELEASE) release_sentence(&s, call);
+  if (call->kind == TKT_CALL_WATCH) watch_sentence(&s, call);
   if (s.len == 0) say(&s, "%s", general(call->outcome));
+  if (call->where) say(&s, ": %s", call->where);
   if (call->reason) say(&s, ": %s", call->reason);
   return s.len;
 }

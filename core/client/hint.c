@@ -10,6 +10,21 @@ static bool address_usable(const struct tkt_client *c, unsigned address) {
   return false;
 }
 
+static void follow(struct tkt_client *c, int named) {
+  if (named != c->hint) tkt_log_say(c, TKT_LOG_INFO, named, "named as the leader", NULL, 0);
+  c->hint = (int8_t)named;
+}
+
+/* A leader who is not configured is nobody to us (M10); said once, for the list may be wrong. */
+static void foreign(struct tkt_client *c, struct tkt_address_state *address, int index) {
+  tkt_count(c, TKT_COUNT_FOREIGN_LEADER);
+  if (address->foreign_logged) return;
+  address->foreign_logged = true;
+  tkt_log_say(c, TKT_LOG_WARNING, index,
+              "it named a leader that is not among the configured addresses (compared as text)",
+              NULL, 0);
+}
+
 bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len) {
   struct tkt_client *c = s->client;
   int named = -1;
@@ -18,10 +33,10 @@ bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len) {
   bool names_other = named != s->address;
   bool changed = names_other != s->names_other || (named >= 0 && named != c->hint);
   s->names_other = names_other;
-  if (named >= 0)
-    c->hint = (int8_t)named;
+  if (named < 0)
+    foreign(c, &c->addresses[s->address], s->address);
   else
-    tkt_count(c, TKT_COUNT_FOREIGN_LEADER);
+    follow(c, named);
   return changed;
 }
 

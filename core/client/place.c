@@ -32,6 +32,7 @@ static void dial(struct tkt_client *c, struct tkt_place *place) {
   }
   place->session = s;
   tkt_count(c, TKT_COUNT_DIALS);
+  tkt_log_say(c, TKT_LOG_DEBUG, place->address, "connecting", NULL, 0);
   tkt_wheel_set(&c->wheel, &s->timer, c->now + TKT_HANDSHAKE_LIMIT);
   tkt_session_touch(s, TKT_WANT_CONNECT);
 }

@@ -36,7 +36,9 @@ enum tkt_verdict {
 struct tkt_address_state {
   char *text;
   enum tkt_verdict verdict;
-  int64_t next_undelayed;  /* earliest undelayed redial */
+  const char *fault;      /* why its last attempt failed, static; NULL: it did not, or none ended */
+  bool foreign_logged;    /* that it named a leader who is not configured */
+  int64_t next_undelayed; /* earliest undelayed redial */
   struct tkt_list closing; /* closing sessions, oldest first */
   unsigned closing_count;
 };

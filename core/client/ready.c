@@ -2,10 +2,6 @@
  * a list of servers that do not belong together (B3). */
 #include "client/engine.h"
 
-static const char refused_text[] = "the token was refused";
-static const char mode_text[] = "one of the configured addresses is a server that works alone; "
-                                "several addresses must be one cluster";
-
 static unsigned count_verdicts(const struct tkt_client *c, enum tkt_verdict verdict) {
   unsigned n = 0;
   for (unsigned i = 0; i < c->address_count; i++)
@@ -13,27 +9,48 @@ static unsigned count_verdicts(const struct tkt_client *c, enum tkt_verdict verd
   return n;
 }
 
-enum tkt_outcome tkt_ready_refusal(const struct tkt_client *c, const char **reason_out) {
-  if (c->address_count > 1 && count_verdicts(c, TKT_VERDICT_MODE)) {
-    *reason_out = mode_text;
-    return TKT_UNSUPPORTED;
-  }
+enum tkt_outcome tkt_ready_refusal(const struct tkt_client *c) {
+  if (count_verdicts(c, TKT_VERDICT_MODE)) return TKT_UNSUPPORTED;
   if (c->usable == 0 && count_verdicts(c, TKT_VERDICT_AUTH) &&
-      !count_verdicts(c, TKT_VERDICT_ACCEPTED)) {
-    *reason_out = refused_text;
+      !count_verdicts(c, TKT_VERDICT_ACCEPTED))
     return TKT_AUTH;
-  }
   return TKT_OK;
 }
 
-static void end_calls(struct tkt_client *c, enum tkt_outcome outcome, const char *reason) {
+/* How far the attempts under way are, the one that is furthest. */
+static const char *coming_up(const struct tkt_client *c, const char **where_out) {
+  static const char *const texts[] = {
+      [TKT_SESSION_DIALLING] = "still connecting",
+      [TKT_SESSION_GREETING] = "connected, but the server has not greeted",
+      [TKT_SESSION_PROVING] = "connected, but the server has not accepted the token yet",
+  };
+  const struct tkt_session *best = NULL;
+  for (unsigned i = 0; i < c->place_count; i++) {
+    const struct tkt_session *s = c->places[i].session;
+    if (s && s->state <= TKT_SESSION_PROVING && (!best || s->state > best->state)) best = s;
+  }
+  if (!best) return NULL;
+  *where_out = c->addresses[best->address].text;
+  return texts[best->state];
+}
+
+const char *tkt_ready_why_not(const struct tkt_client *c, const char **where_out) {
+  int which = c->failed;
+  for (unsigned i = 0; i < c->address_count; i++)
+    if (c->addresses[i].verdict == TKT_VERDICT_MODE) which = (int)i;
+  if (which < 0 || !c->addresses[which].fault) return coming_up(c, where_out);
+  *where_out = c->addresses[which].text;
+  return c->addresses[which].fault;
+}
+
+static void end_calls(struct tkt_client *c, enum tkt_outcome outcome) {
   for (struct tkt_list *node; (node = tkt_list_first(&c->ready_calls));)
-    tkt_call_finish(c, TKT_CONTAINER(node, struct tkt_call, node), outcome, reason);
+    tkt_call_finish(c, TKT_CONTAINER(node, struct tkt_call, node), outcome, NULL);
 }
 
 /* What a wait for readiness can already be told. */
-static enum tkt_outcome readiness(const struct tkt_client *c, const char **reason_out) {
-  enum tkt_outcome refusal = tkt_ready_refusal(c, reason_out);
+static enum tkt_outcome readiness(const struct tkt_client *c) {
+  enum tkt_outcome refusal = tkt_ready_refusal(c);
   if (refusal == TKT_UNSUPPORTED) return refusal;
   if (c->usable) return TKT_OK;
   if (refusal == TKT_AUTH && count_verdicts(c, TKT_VERDICT_AUTH) == c->address_count)
@@ -42,15 +59,13 @@ static enum tkt_outcome readiness(const struct tkt_client *c, const char **reaso
 }
 
 void tkt_ready_announce(struct tkt_client *c) {
-  const char *reason = NULL;
-  enum tkt_outcome outcome = readiness(c, &reason);
-  if (outcome != TKT_PENDING) end_calls(c, outcome, outcome == TKT_OK ? NULL : reason);
+  enum tkt_outcome outcome = readiness(c);
+  if (outcome != TKT_PENDING) end_calls(c, outcome);
 }
 
 void tkt_ready_reconsider(struct tkt_client *c) {
-  const char *reason = NULL;
-  enum tkt_outcome refusal = tkt_ready_refusal(c, &reason);
-  if (refusal != TKT_OK) tkt_line_end_all(c, refusal, reason);
+  enum tkt_outcome refusal = tkt_ready_refusal(c);
+  if (refusal != TKT_OK) tkt_line_end_all(c, refusal, NULL);
   tkt_ready_announce(c);
 }
 
@@ -58,19 +73,17 @@ void tkt_client_wait_ready(struct tkt_client *client, struct tkt_call *call, int
                            int64_t now) {
   tkt_set_now(client, now);
   tkt_call_begin(call, TKT_CALL_WAIT_READY);
-  const char *reason = NULL;
-  enum tkt_outcome outcome = client->closing ? TKT_CLOSED : readiness(client, &reason);
+  enum tkt_outcome outcome = client->closing ? TKT_CLOSED : readiness(client);
+  int64_t asked_at = tkt_call_asked_at(client, call);
+  bool for_ever = timeout_ns >= TKT_NEVER - asked_at;
+  if (outcome == TKT_PENDING && !for_ever && asked_at + timeout_ns <= client->now)
+    outcome = TKT_TIMEOUT;
   if (outcome != TKT_PENDING) {
-    tkt_call_finish(client, call, outcome, reason);
-    return;
-  }
-  if (timeout_ns <= 0) {
-    tkt_call_finish(client, call, TKT_TIMEOUT, NULL);
+    tkt_call_finish(client, call, outcome, NULL);
     return;
   }
   tkt_list_append(&client->ready_calls, &call->node);
-  bool for_ever = timeout_ns >= TKT_NEVER - client->now;
-  tkt_wheel_set(&client->wheel, &call->timer, for_ever ? TKT_NEVER : client->now + timeout_ns);
+  tkt_wheel_set(&client->wheel, &call->timer, for_ever ? TKT_NEVER : asked_at + timeout_ns);
 }
 
 void tkt_ready_timer(struct tkt_client *c, struct tkt_call *call) {

@@ -78,11 +78,11 @@ static void pause_release(struct tkt_client *c, struct tkt_ticket *t) {
   arm(c, t, t->pause_until);
 }
 
-void tkt_release_start(struct tkt_client *c, struct tkt_ticket *t) {
+void tkt_release_start(struct tkt_client *c, struct tkt_ticket *t, int64_t asked_at) {
   tkt_count(c, TKT_COUNT_RELEASES);
   c->releasing++;
   t->state = TKT_TICKET_RELEASING;
-  t->deadline = c->now + TKT_RELEASE_LIMIT;
+  t->deadline = asked_at + TKT_RELEASE_LIMIT;
   t->pauses = 0;
   t->sent_in_run = false;
   for (int i = 0; i < TKT_ATTEMPTS_MAX; i++) { /* adopts what an earlier run left in flight */
@@ -125,6 +125,7 @@ static void finish_calls(struct tkt_client *c, struct tkt_ticket *t, enum tkt_ou
 
 void tkt_release_give_up(struct tkt_client *c, struct tkt_ticket *t) {
   tkt_count(c, TKT_COUNT_RELEASES_UNANSWERED);
+  tkt_log_say(c, TKT_LOG_WARNING, -1, "a release got no answer within 5 s", NULL, 0);
   end_run(c, t, TKT_TICKET_HELD);
   finish_calls(c, t, t->sent_in_run ? TKT_INDETERMINATE : TKT_NOT_CONNECTED);
   tkt_ticket_reap(c, t);
@@ -148,6 +149,7 @@ bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_
   } else { /* it had given up: the late answer still tells */
     t->state = TKT_TICKET_RELEASED;
   }
+  tkt_watch_over(c, t);
   tkt_ticket_reap(c, t);
   return true;
 }

@@ -12,7 +12,7 @@ static void join(struct tkt_client *c, struct tkt_call *call, struct tkt_ticket 
       tkt_call_finish(c, call, TKT_CLOSED, NULL);
       return;
     }
-    tkt_release_start(c, t);
+    tkt_release_start(c, t, tkt_call_asked_at(c, call));
   }
   tkt_list_append(&t->calls, &call->node);
 }
@@ -66,9 +66,9 @@ void tkt_release_unknown(struct tkt_client *c, uint64_t token, struct tkt_span k
     return;
   struct tkt_ticket *t = unreserved(c, token, key);
   if (!t) {
-    tkt_count(c, TKT_COUNT_GRANTS_LOST);
+    tkt_grant_lost(c);
     return;
   }
   tkt_count(c, TKT_COUNT_GRANTS_GIVEN_BACK);
-  tkt_release_start(c, t);
+  tkt_release_start(c, t, c->now);
 }

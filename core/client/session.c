@@ -11,6 +11,7 @@ struct tkt_session *tkt_session_new(struct tkt_client *c, struct tkt_place *plac
   s->place = place;
   s->address = place->address;
   s->usable_since = TKT_NEVER;
+  s->dialled_at = c->now;
   struct tkt_list *lists[] = {&s->dirty,   &s->closing, &s->queue, &s->releases,
                               &s->encoded, &s->sent,    &s->flying};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -98,7 +99,10 @@ static void become_usable(struct tkt_session *s) {
   c->usable++;
   c->ups++;
   tkt_wheel_cancel(&c->wheel, &s->timer);
+  c->addresses[s->address].fault = NULL;
   tkt_count(c, TKT_COUNT_SESSIONS_USABLE);
+  tkt_log_say(c, TKT_LOG_INFO, s->address, "session usable after # ms", NULL,
+              (c->now - s->dialled_at) / TKT_MS);
   tkt_ready_announce(c);
   tkt_release_new_session(c);
   tkt_line_dispatch(c);

@@ -48,6 +48,7 @@ struct tkt_session {
   unsigned pending; /* TKT_WANT_* not told yet */
   unsigned told;
   const char *reason; /* why it ended; static */
+  int64_t dialled_at;
   int64_t usable_since;
 
   struct tkt_parser parser;

@@ -6,6 +6,7 @@ struct tkt_ticket *tkt_ticket_new(struct tkt_client *c, struct tkt_span key) {
   if (!t) return NULL;
   tkt_timer_init(&t->timer, TKT_TIMER_TICKET);
   tkt_list_init(&t->calls);
+  tkt_list_init(&t->watches);
   tkt_list_init(&t->lane);
   tkt_list_append(&c->all_tickets, &t->all);
   t->key_len = (uint8_t)key.len;
@@ -43,14 +44,20 @@ void tkt_ticket_grant(struct tkt_client *c, struct tkt_ticket *t, uint64_t token
   tkt_table_insert(&c->by_token, &t->by_token, token_hash(c, token));
 }
 
+void tkt_grant_lost(struct tkt_client *c) {
+  tkt_count(c, TKT_COUNT_GRANTS_LOST);
+  tkt_log_say(c, TKT_LOG_WARNING, -1, "a grant nobody took is left to its lease", NULL, 0);
+}
+
 void tkt_ticket_give_back(struct tkt_client *c, struct tkt_ticket *t) {
   t->loaned = false;
+  tkt_watch_over(c, t);
   if (t->state == TKT_TICKET_HELD && !t->detached) {
     if (c->lane_shut) {
-      tkt_count(c, TKT_COUNT_GRANTS_LOST);
+      tkt_grant_lost(c);
     } else {
       tkt_count(c, TKT_COUNT_GRANTS_GIVEN_BACK);
-      tkt_release_start(c, t);
+      tkt_release_start(c, t, c->now);
     }
   }
   tkt_ticket_reap(c, t);

@@ -59,6 +59,7 @@ struct tkt_ticket {
   struct tkt_list lane;
   struct tkt_timer timer; /* of the release, then of its tombstones */
   struct tkt_list calls;  /* that wait for the release */
+  struct tkt_list watches;
   uint64_t token;
   int64_t valid_until;
   int64_t budget_ns;
@@ -97,14 +98,28 @@ void tkt_ticket_grant(struct tkt_client *c, struct tkt_ticket *t, uint64_t token
 /* Nobody will take it, or the loan is over (G3, R3): released in the background. */
 void tkt_ticket_give_back(struct tkt_client *c, struct tkt_ticket *t);
 
+/* Nothing will give a grant back before its lease ends. */
+void tkt_grant_lost(struct tkt_client *c);
+
 /* Frees the record once nothing needs it. */
 void tkt_ticket_reap(struct tkt_client *c, struct tkt_ticket *t);
+
+/* --- watches (watch.c) ---------------------------------------------------------------------------
+ */
+
+/* Released, or nobody's any more: its watches end. */
+void tkt_watch_over(struct tkt_client *c, struct tkt_ticket *t);
+
+/* The client closes: every watch ends. */
+void tkt_watch_close_all(struct tkt_client *c);
+
+void tkt_watch_timer(struct tkt_client *c, struct tkt_call *call);
 
 /* --- the release lane (release.c) ----------------------------------------------------------------
  */
 
-/* HELD -> RELEASING, with a new limit of 5 s. */
-void tkt_release_start(struct tkt_client *c, struct tkt_ticket *t);
+/* HELD -> RELEASING, with a new limit of 5 s from `asked_at`. */
+void tkt_release_start(struct tkt_client *c, struct tkt_ticket *t, int64_t asked_at);
 
 /* A grant that belongs to no waiter of ours goes back (M9), where the unreserved part has room. */
 void tkt_release_unknown(struct tkt_client *c, uint64_t token, struct tkt_span key);

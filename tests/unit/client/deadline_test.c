@@ -255,6 +255,61 @@ static void s6_wait_0_unsent_although_a_session_was_usable_is_not_connected(void
   fix_end(&f);
 }
 
+/* The caller asked a while before the engine heard of it, as in an event loop that was busy. */
+static void s6_s7_deadlines_run_from_the_asking(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start(&f);
+  struct tkt_span key = tkt_span_str("k");
+  struct tkt_acquire_plan plan = {.keys = {key}, .key_count = 1, .wait_s = 20, .lease_s = 60};
+  struct tkt_call call = {.asked_at = f.now - 2200 * TKT_MS};
+  struct tkt_msg msg;
+  tkt_client_acquire(f.client, &call, &plan, f.now);
+  turn(&f);
+  find_request(&f, &msg);
+  assert_int_equal(msg.wait_s, 18);
+  pass(&f, 22700 * TKT_MS); /* 20 + 5 - 2.2 s, less a little */
+  assert_int_equal(call.outcome, TKT_PENDING);
+  pass(&f, 200 * TKT_MS);
+  assert_int_equal(call.outcome, TKT_INDETERMINATE);
+  struct tkt_call late = {.asked_at = f.now - 21 * TKT_S};
+  tkt_client_acquire(f.client, &late, &plan, f.now);
+  turn(&f);
+  assert_int_equal(late.outcome, TKT_TIMEOUT); /* not sent as an immediate try */
+  assert_int_equal(requests_left(&f), 0);
+  struct tkt_call ahead = {.asked_at = f.now + TKT_S}; /* a clock read after the turn's */
+  tkt_client_acquire(f.client, &ahead, &plan, f.now);
+  turn(&f);
+  find_request(&f, &msg);
+  assert_int_equal(msg.wait_s, 20);
+  fix_end(&f);
+}
+
+static void b1_r1_readiness_and_releases_run_from_the_asking(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.silent = true;
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call ready = {.asked_at = f.now - 1500 * TKT_MS}, over = ready;
+  struct tkt_call release = {.asked_at = f.now - 2 * TKT_S};
+  struct tkt_span key = tkt_span_str("k");
+  tkt_client_wait_ready(f.client, &ready, 2 * TKT_S, f.now);
+  tkt_client_wait_ready(f.client, &over, TKT_S, f.now);
+  tkt_client_release_exact(f.client, &release, &key, 1, 7, f.now);
+  assert_int_equal(over.outcome, TKT_TIMEOUT);
+  pass(&f, 490 * TKT_MS);
+  assert_int_equal(ready.outcome, TKT_PENDING);
+  pass(&f, 20 * TKT_MS);
+  assert_int_equal(ready.outcome, TKT_TIMEOUT);
+  pass(&f, 2480 * TKT_MS);
+  assert_int_equal(release.outcome, TKT_PENDING);
+  pass(&f, 20 * TKT_MS);
+  assert_int_equal(release.outcome, TKT_NOT_CONNECTED);
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(s6_unsent_without_any_session_is_not_connected_at_the_wait),
@@ -273,6 +328,8 @@ int main(void) {
       TEST(s4_eof_makes_sent_acquires_indeterminate_at_once),
       TEST(a_wait_of_255_s_ends_at_255_s),
       TEST(s6_wait_0_unsent_although_a_session_was_usable_is_not_connected),
+      TEST(s6_s7_deadlines_run_from_the_asking),
+      TEST(b1_r1_readiness_and_releases_run_from_the_asking),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

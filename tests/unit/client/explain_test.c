@@ -9,7 +9,7 @@ static void says(const struct tkt_call *call, const char *part) {
 
 static void every_outcome_of_every_kind_has_a_sentence(void **state) {
   (void)state;
-  for (int kind = 0; kind <= TKT_CALL_CLOSE; kind++)
+  for (int kind = 0; kind <= TKT_CALL_WATCH; kind++)
     for (int outcome = TKT_NO_MEMORY; outcome <= TKT_NOT_CURRENT; outcome++) {
       struct tkt_call call = {.kind = (enum tkt_call_kind)kind,
                               .outcome = (enum tkt_outcome)outcome,
@@ -70,12 +70,93 @@ static void reasons_narrow_it_down(void **state) {
   fix_end(&f);
 }
 
+static void not_connected_says_why_the_last_attempt_failed(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.refuse = true;
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call call, ready = {0}, release;
+  tkt_client_wait_ready(f.client, &ready, 2 * TKT_S, f.now);
+  acquire(&f, &call, "k", 2, 60);
+  start_release_exact(&f, &release, "k", 7);
+  pass(&f, 6 * TKT_S);
+  assert_int_equal(call.outcome, TKT_NOT_CONNECTED);
+  says(&call, ": 127.0.0.1:5225: connection refused");
+  assert_int_equal(ready.outcome, TKT_TIMEOUT);
+  says(&ready, ": 127.0.0.1:5225: connection refused");
+  assert_int_equal(release.outcome, TKT_NOT_CONNECTED);
+  says(&release, ": 127.0.0.1:5225: connection refused");
+  fix_end(&f);
+}
+
+static void not_connected_says_how_far_the_attempt_is(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.silent = true;
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call ready = {0};
+  tkt_client_wait_ready(f.client, &ready, 0, f.now);
+  says(&ready, ": 127.0.0.1:5225: still connecting");
+  fix_end(&f);
+  fix_init(&f);
+  f.greeting = NULL;
+  fix_new(&f);
+  turn(&f);
+  tkt_client_wait_ready(f.client, memset(&ready, 0, sizeof ready), 0, f.now);
+  says(&ready, "has not greeted");
+  server_text(&f, 0, "single nonce\n");
+  tkt_client_wait_ready(f.client, memset(&ready, 0, sizeof ready), 0, f.now);
+  says(&ready, "has not accepted the token yet");
+  fix_end(&f);
+}
+
+static void auth_names_the_address_and_no_secret(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.config.token = tkt_span_str("swordfish");
+  f.welcome = "Eauth_failed\n";
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call call;
+  acquire(&f, &call, "k", 2, 60);
+  assert_int_equal(call.outcome, TKT_AUTH);
+  says(&call, ": 127.0.0.1:5225: the server refused the token");
+  assert_null(strstr(text, "swordfish"));
+  fix_end(&f);
+}
+
+static void b3_unsupported_names_the_server_that_works_alone(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.addresses[1] = "127.0.0.1:2";
+  f.config.address_count = 2;
+  f.greeting = "single nonce\n";
+  fix_new(&f);
+  turn(&f);
+  struct tkt_call call;
+  acquire(&f, &call, "k", 2, 60);
+  assert_int_equal(call.outcome, TKT_UNSUPPORTED);
+  says(&call, "127.0.0.1:");
+  says(&call, "works alone");
+  fix_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(every_outcome_of_every_kind_has_a_sentence),
       TEST(the_numbers_that_explain_it_are_there),
       TEST(a_short_buffer_gets_the_beginning),
       TEST(reasons_narrow_it_down),
+      TEST(not_connected_says_why_the_last_attempt_failed),
+      TEST(not_connected_says_how_far_the_attempt_is),
+      TEST(auth_names_the_address_and_no_secret),
+      TEST(b3_unsupported_names_the_server_that_works_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
