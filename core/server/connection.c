@@ -14,11 +14,19 @@ static bool admits(const struct tkt_server *server) {
 static bool greet(struct tkt_server *server, struct tkt_peer *peer) {
   uint8_t bytes[TKT_NONCE_BYTES];
   if (!server->nonce(server->nonce_context, bytes, sizeof bytes)) return false;
-  tkt_nonce_text(bytes, peer->nonce);
+  if (tkt_peer_is_framed(peer)) {
+    memcpy(peer->nonce, bytes, sizeof bytes);
+    peer->nonce_len = sizeof bytes;
+  } else {
+    tkt_nonce_text(bytes, (char *)peer->nonce);
+    peer->nonce_len = TKT_NONCE_TEXT;
+  }
   struct tkt_msg msg;
   msg.kind = TKT_MSG_GREETING;
   msg.text = tkt_span_str("single");
-  msg.nonce = tkt_span(peer->nonce, sizeof peer->nonce);
+  msg.mode = TKT_WIRE_SINGLE;
+  msg.slot = TKT_SLOT_NONE;
+  msg.nonce = tkt_span(peer->nonce, peer->nonce_len);
   return tkt_say(server, peer, &msg);
 }
 
@@ -122,15 +130,19 @@ struct tkt_span tkt_peer_output(const struct tkt_peer *peer) {
   return tkt_buf_span(&peer->out);
 }
 
-/* Grants of which a byte has left are known to somebody from now on. */
-static void mark_told(struct tkt_server *server, struct tkt_peer *peer) {
+/* Grants of which a byte before `upto` names the token are known to somebody from now on. */
+static void mark_told(struct tkt_server *server, struct tkt_peer *peer, uint64_t upto) {
   struct tkt_list *node;
   while ((node = tkt_list_first(&peer->answered))) {
     struct tkt_waiter *waiter = TKT_CONTAINER(node, struct tkt_waiter, of_peer);
-    if (waiter->reply_at >= peer->sent) return;
+    if (waiter->reply_at >= upto) return;
     waiter->grant->told = 1;
     tkt_grant_forget(server, waiter);
   }
+}
+
+void tkt_server_handed(struct tkt_server *server, struct tkt_peer *peer, size_t n) {
+  if (peer->state != TKT_PEER_CLOSED) mark_told(server, peer, peer->sent + n);
 }
 
 void tkt_server_sent(struct tkt_server *server, struct tkt_peer *peer, size_t n) {
@@ -139,7 +151,7 @@ void tkt_server_sent(struct tkt_server *server, struct tkt_peer *peer, size_t n)
   if (n > len) n = len;
   tkt_buf_consume(&peer->out, n);
   peer->sent += n;
-  mark_told(server, peer);
+  mark_told(server, peer, peer->sent);
   if (n < len) return;
   tkt_output_return(server, peer);
   tkt_peer_progress(server, peer);

@@ -23,6 +23,48 @@ static size_t size_for(size_t keys) {
 void tkt_grants_init(struct tkt_server *server) {
   tkt_pool_init(&server->grant_pool, size_for(1), SIZE_MAX);
   tkt_pool_init(&server->grant_set_pool, size_for(TKT_KEY_SET_MAX), SIZE_MAX);
+  tkt_pool_init(&server->set_pool, sizeof(struct tkt_set), SIZE_MAX);
+  tkt_table_init(&server->sets);
+}
+
+void tkt_grants_free(struct tkt_server *server) {
+  struct tkt_table_node *node;
+  while ((node = tkt_table_drain(&server->sets)))
+    tkt_pool_give(&server->set_pool, TKT_CONTAINER(node, struct tkt_set, by_token));
+  tkt_table_release(&server->sets);
+  tkt_pool_release(&server->set_pool);
+  tkt_pool_release(&server->grant_pool);
+  tkt_pool_release(&server->grant_set_pool);
+}
+
+static struct tkt_set *find_set(const struct tkt_server *server, uint64_t token) {
+  uint64_t hash = tkt_hash_u64(token);
+  struct tkt_table_node *node = tkt_table_bucket(&server->sets, hash);
+  for (; node; node = node->next) {
+    struct tkt_set *set = TKT_CONTAINER(node, struct tkt_set, by_token);
+    if (set->grant->token == token) return set;
+  }
+  return NULL;
+}
+
+struct tkt_grant *tkt_grant_of_set(const struct tkt_server *server, uint64_t token) {
+  struct tkt_set *set = find_set(server, token);
+  return set ? set->grant : NULL;
+}
+
+static bool add_set(struct tkt_server *server, struct tkt_grant *grant) {
+  struct tkt_set *set = tkt_pool_take(&server->set_pool);
+  if (!set) return false;
+  set->grant = grant;
+  if (tkt_table_insert(&server->sets, &set->by_token, tkt_hash_u64(grant->token))) return true;
+  tkt_pool_give(&server->set_pool, set);
+  return false;
+}
+
+static void remove_set(struct tkt_server *server, const struct tkt_grant *grant) {
+  struct tkt_set *set = find_set(server, grant->token);
+  tkt_table_remove(&server->sets, &set->by_token);
+  tkt_pool_give(&server->set_pool, set);
 }
 
 static struct tkt_pool *pool_for(struct tkt_server *server, size_t keys) {
@@ -35,13 +77,19 @@ bool tkt_grant_begin(struct tkt_server *server, struct tkt_waiter *waiter) {
   struct tkt_grant *grant = tkt_pool_take(pool);
   if (!grant) return false;
   grant->key_count = waiter->key_count & 31u;
+  grant->token = server->next_token;
   size_t entry;
-  if (!tkt_commit_stage(server, TKT_CHANGE_GRANT, grant, waiter->lease_s, &entry)) {
+  if (grant->key_count > 1 && !add_set(server, grant)) {
     tkt_pool_give(pool, grant);
     return false;
   }
+  if (!tkt_commit_stage(server, TKT_CHANGE_GRANT, grant, waiter->lease_s, &entry)) {
+    if (grant->key_count > 1) remove_set(server, grant);
+    tkt_pool_give(pool, grant);
+    return false;
+  }
+  server->next_token++;
   tkt_timer_init(&grant->lease, TKT_TIMER_LEASE);
-  grant->token = server->next_token++;
   grant->owner = waiter->owned ? waiter->id : 0;
   grant->waiter = waiter;
   grant->replies = 1;
@@ -56,7 +104,7 @@ bool tkt_grant_begin(struct tkt_server *server, struct tkt_waiter *waiter) {
   waiter->grant = grant;
   waiter->entry = entry;
   waiter->staged = true;
-  tkt_waiter_enlist(waiter, waiter->peer, TKT_WAITER_COMMITTING);
+  tkt_waiter_enlist(server, waiter, waiter->peer, TKT_WAITER_COMMITTING);
   return true;
 }
 
@@ -83,7 +131,7 @@ static void answer_granted(struct tkt_server *server, struct tkt_waiter *waiter)
   struct tkt_peer *peer = waiter->peer;
   uint64_t at = peer ? peer->sent + tkt_buf_len(&peer->out) : 0;
   if (tkt_say_granted(server, waiter)) {
-    tkt_waiter_enlist(waiter, peer, TKT_WAITER_ANSWERED);
+    tkt_waiter_enlist(server, waiter, peer, TKT_WAITER_ANSWERED);
     waiter->reply_at = at;
   } else {
     tkt_grant_forget(server, waiter);
@@ -97,12 +145,11 @@ static void answer(struct tkt_server *server, struct tkt_waiter *waiter, enum tk
   if (result == TKT_COMMIT_DONE) {
     answer_granted(server, waiter);
   } else {
-    if (result == TKT_COMMIT_FAILED) {
-      server->stats.busy_storage++;
-      tkt_say_waiter(server, waiter, TKT_MSG_BUSY);
-    }
+    bool failed = result == TKT_COMMIT_FAILED, framed = peer && tkt_peer_is_framed(peer);
+    if (failed) server->stats.busy_storage++;
+    if (failed || framed) tkt_say_waiter(server, waiter, failed ? TKT_MSG_BUSY : TKT_MSG_UNCERTAIN);
     tkt_grant_forget(server, waiter);
-    if (peer && result == TKT_COMMIT_UNKNOWN) tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
+    if (peer && !failed && !framed) tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
   }
   if (peer) tkt_peer_progress(server, peer);
 }
@@ -123,7 +170,7 @@ void tkt_grant_renew(struct tkt_server *server, struct tkt_grant *grant, struct 
   }
   struct tkt_waiter *fresh = NULL;
   if (!waiter) {
-    fresh = tkt_waiter_new(server, peer, grant->owner, lease_s, 1);
+    fresh = tkt_waiter_new(server, peer, grant->owner, lease_s, 1, false);
     if (!fresh) {
       refuse_renewal(server, grant, peer, &server->stats.busy_memory);
       return;
@@ -157,7 +204,7 @@ void tkt_grant_renew(struct tkt_server *server, struct tkt_grant *grant, struct 
   }
   /* The session it was on may have waited for this answer alone. */
   struct tkt_peer *before = fresh ? NULL : waiter->peer;
-  tkt_waiter_enlist(waiter, peer, TKT_WAITER_COMMITTING);
+  tkt_waiter_enlist(server, waiter, peer, TKT_WAITER_COMMITTING);
   if (before) tkt_peer_progress(server, before);
 }
 
@@ -218,6 +265,7 @@ void tkt_grant_forget(struct tkt_server *server, struct tkt_waiter *waiter) {
 void tkt_grant_leave(struct tkt_server *server, struct tkt_grant *grant) {
   server->stats.keys_held -= grant->key_count;
   grant->state = TKT_GRANT_VOID;
+  if (grant->key_count > 1) remove_set(server, grant);
   for (size_t i = 0; i < grant->key_count; i++) {
     struct tkt_lock *lock = grant->holds[i].lock;
     tkt_lock_vacate(lock, grant);

@@ -17,6 +17,10 @@ static inline int64_t tkt_lease_kept(uint8_t lease_s) {
 }
 
 void tkt_grants_init(struct tkt_server *server);
+void tkt_grants_free(struct tkt_server *server);
+
+/* The grant of several keys that has this token, or NULL. */
+struct tkt_grant *tkt_grant_of_set(const struct tkt_server *server, uint64_t token);
 
 /* Decides a grant for `waiter`, which is not queued any more and whose keys (of its seats) are
  * free. False: out of memory or tokens, nothing changed. */

@@ -14,4 +14,6 @@ const struct tkt_server_limits tkt_server_limits_default = {
     .requests_per_session = 16384,
     .output_bytes = 1024 * 1024,
     .handshake_ns = 10 * TKT_S,
+    /* A round trip between continents is less than half of it. */
+    .wait_margin_ns = 50 * TKT_MS,
 };

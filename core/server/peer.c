@@ -30,9 +30,7 @@ void tkt_peers_reap(struct tkt_server *server) {
 }
 
 static void say_alive(struct tkt_server *server, struct tkt_peer *peer) {
-  struct tkt_msg msg;
-  msg.kind = TKT_MSG_KEEPALIVE;
-  tkt_say(server, peer, &msg);
+  tkt_say_alive(server, peer);
   tkt_wheel_set(&server->wheel, &peer->timer, server->now + KEEPALIVE_NS);
 }
 
@@ -41,6 +39,7 @@ void tkt_peer_open(struct tkt_server *server, struct tkt_peer *peer) {
   peer->authenticated = true;
   peer->parser.phase = TKT_PHASE_REQUESTS;
   server->stats.sessions_unauthenticated--;
+  if (tkt_peer_is_framed(peer)) tkt_say_accepted(server, peer);
   say_alive(server, peer);
 }
 
@@ -89,7 +88,7 @@ void tkt_peer_progress(struct tkt_server *server, struct tkt_peer *peer) {
   if (peer->error != TKT_WIRE_ERROR_UNKNOWN) {
     enum tkt_wire_error error = peer->error;
     peer->error = TKT_WIRE_ERROR_UNKNOWN;
-    if (!tkt_say_error(server, peer, error)) return;
+    if (!tkt_say_last(server, peer, error)) return;
   }
   if (tkt_buf_len(&peer->out) > 0) {
     if (!tkt_timer_armed(&peer->timer))
@@ -110,7 +109,7 @@ void tkt_peer_abort(struct tkt_server *server, struct tkt_peer *peer) {
   withdraw_waiters(server, peer, false);
   struct tkt_list *node;
   while ((node = tkt_list_first(&peer->committing)))
-    tkt_waiter_enlist(waiter_of(node), NULL, TKT_WAITER_COMMITTING);
+    tkt_waiter_enlist(server, waiter_of(node), NULL, TKT_WAITER_COMMITTING);
   while ((node = tkt_list_first(&peer->releasing)))
     tkt_release_drop(server, TKT_CONTAINER(node, struct tkt_release, of_peer));
   while ((node = tkt_list_first(&peer->answered)))

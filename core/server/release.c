@@ -2,6 +2,7 @@
 
 #include "server/commit.h"
 #include "server/grant.h"
+#include "server/in_flight.h"
 #include "server/lock_table.h"
 #include "server/peer.h"
 #include "server/replies.h"
@@ -14,54 +15,93 @@ enum { RELEASES_PER_SESSION = 65536 };
 #define REMOVAL_RETRY_NS (1 * TKT_S)
 
 void tkt_releases_init(struct tkt_server *server) {
+  tkt_table_init(&server->release_ids);
   tkt_pool_init(&server->release_pool, sizeof(struct tkt_release), SIZE_MAX);
 }
 
 void tkt_releases_free(struct tkt_server *server) {
+  tkt_table_release(&server->release_ids);
   tkt_pool_release(&server->release_pool);
 }
 
-/* The stored grant of this token on exactly these keys. One whose lease ran out is current no more,
- * even while that is still in commit. */
-static struct tkt_grant *find_current(struct tkt_lock *lock, const struct tkt_msg *msg) {
-  if (!lock) return NULL;
-  for (struct tkt_grant *grant = lock->holds; grant; grant = tkt_hold_of(grant, lock)->next) {
-    if (grant->token != msg->token) continue;
-    bool current = grant->state == TKT_GRANT_HELD && grant->key_count == msg->key_count &&
-                   !(grant->removal != TKT_REMOVAL_NONE && grant->lapsed);
-    return current ? grant : NULL;
-  }
-  return NULL;
+static struct tkt_grant *find_on(struct tkt_lock *lock, uint64_t token) {
+  struct tkt_grant *grant = lock ? lock->holds : NULL;
+  while (grant && grant->token != token)
+    grant = tkt_hold_of(grant, lock)->next;
+  return grant;
+}
+
+/* The grant of the token, where it is on one of the keys, or on several of any. */
+static struct tkt_grant *find_token(const struct tkt_server *server, struct tkt_lock *const *locks,
+                                    const struct tkt_msg *msg) {
+  struct tkt_grant *grant = NULL;
+  for (size_t i = 0; i < msg->key_count && !grant; i++)
+    grant = find_on(locks[i], msg->token);
+  return grant || server->sets.count == 0 ? grant : tkt_grant_of_set(server, msg->token);
+}
+
+/* One whose lease ran out is current no more, even while that is still in commit. */
+static bool is_current(const struct tkt_grant *grant) {
+  return grant && grant->state == TKT_GRANT_HELD &&
+         !(grant->removal != TKT_REMOVAL_NONE && grant->lapsed);
+}
+
+/* The keys of a set came in the order they are asked for in. */
+static bool is_on_exactly(const struct tkt_grant *grant, struct tkt_lock *const *locks,
+                          size_t count) {
+  if (grant->key_count != count) return false;
+  for (size_t i = 0; i < count; i++)
+    if (grant->holds[i].lock != locks[i]) return false;
+  return true;
 }
 
 static void give(struct tkt_server *server, struct tkt_release *release) {
+  if (release->listed) tkt_in_flight_remove_release(server, release);
   tkt_list_remove(&release->of_peer);
   tkt_list_remove(&release->of_grant);
   release->peer->releases--;
   tkt_pool_give(&server->release_pool, release);
 }
 
-void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer, struct tkt_lock *lock,
-                         const struct tkt_msg *msg) {
-  struct tkt_grant *grant = find_current(lock, msg);
-  if (!grant) {
+/* Whether it was carried out cannot be said, or not at all. */
+static void leave_open(struct tkt_server *server, struct tkt_peer *peer, uint64_t id) {
+  if (tkt_peer_is_framed(peer)) {
+    tkt_say_to(server, peer, TKT_MSG_UNCERTAIN, id);
+  } else {
+    tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
+  }
+}
+
+void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer,
+                         struct tkt_lock *const *locks, const struct tkt_msg *msg) {
+  struct tkt_grant *grant = find_token(server, locks, msg);
+  bool current = is_current(grant), exact = current && is_on_exactly(grant, locks, msg->key_count);
+  if (current && !exact && tkt_peer_is_framed(peer)) {
+    server->stats.protocol_errors++;
+    tkt_say_error_to(server, peer, msg->id, TKT_WIRE_ERROR_GROUP_MISMATCH);
+    return;
+  }
+  if (!exact) {
     server->stats.not_current++;
-    tkt_say_release(server, peer, TKT_MSG_NOT_CURRENT, msg->token, msg->keys, msg->key_count);
+    tkt_say_not_current(server, peer, msg);
     return;
   }
   struct tkt_release *release =
       peer->releases < RELEASES_PER_SESSION ? tkt_pool_take(&server->release_pool) : NULL;
   if (!release) {
-    tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
+    leave_open(server, peer, msg->id);
     return;
   }
   tkt_list_init(&release->of_peer);
   tkt_list_init(&release->of_grant);
   release->peer = peer;
+  release->id = msg->id;
+  release->set = msg->set;
   peer->releases++;
-  if (grant->removal == TKT_REMOVAL_NONE && !tkt_release_begin(server, grant, false)) {
+  if ((peer->ids_listed && !tkt_in_flight_add_release(server, release)) ||
+      (grant->removal == TKT_REMOVAL_NONE && !tkt_release_begin(server, grant, false))) {
     give(server, release);
-    tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
+    leave_open(server, peer, msg->id);
     return;
   }
   tkt_list_append(&grant->releases, &release->of_grant);
@@ -86,14 +126,11 @@ static struct tkt_release *first_of(struct tkt_list *list) {
 }
 
 static void removed(struct tkt_server *server, struct tkt_grant *grant) {
-  struct tkt_span keys[TKT_KEY_SET_MAX];
-  for (size_t i = 0; i < grant->key_count; i++)
-    keys[i] = tkt_lock_text(grant->holds[i].lock);
   if (grant->lapsed) server->stats.expiries++;
   if (!tkt_list_empty(&grant->releases)) server->stats.releases++;
   for (struct tkt_release *release; (release = first_of(&grant->releases));) {
     struct tkt_peer *peer = release->peer;
-    tkt_say_release(server, peer, TKT_MSG_RELEASED, grant->token, keys, grant->key_count);
+    tkt_say_released(server, release, grant);
     give(server, release);
     tkt_peer_progress(server, peer);
   }
@@ -113,8 +150,9 @@ static void not_removed(struct tkt_server *server, struct tkt_grant *grant, bool
   tkt_wheel_set(&server->wheel, &grant->lease, due);
   for (struct tkt_release *release; (release = first_of(&asked));) {
     struct tkt_peer *peer = release->peer;
+    uint64_t id = release->id;
     give(server, release);
-    tkt_peer_end(server, peer, TKT_WIRE_ERROR_UNKNOWN);
+    leave_open(server, peer, id);
     tkt_peer_progress(server, peer);
   }
 }

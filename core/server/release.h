@@ -7,10 +7,10 @@
 void tkt_releases_init(struct tkt_server *server);
 void tkt_releases_free(struct tkt_server *server);
 
-/* A session names the exact token of what it wants released; `lock` is the record of the (first)
- * key, NULL where there is none. */
-void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer, struct tkt_lock *lock,
-                         const struct tkt_msg *msg);
+/* A session names the exact token and keys of what it wants released; `locks` are the records of
+ * the keys, NULL for those that have none. */
+void tkt_release_request(struct tkt_server *server, struct tkt_peer *peer,
+                         struct tkt_lock *const *locks, const struct tkt_msg *msg);
 
 /* Starts the removal of a held grant without anybody to answer: `lapsed` for an expiry, else a
  * take-back. False: out of memory. */

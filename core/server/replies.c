@@ -60,9 +60,18 @@ bool tkt_say(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_
 /* Only the fields that matter are set: a message is large, and one is made for every reply. */
 static void name_keys(struct tkt_msg *msg, const struct tkt_span *keys, size_t key_count) {
   msg->key_count = (uint8_t)key_count;
-  msg->set = key_count > 1;
+  msg->set = false;
   for (size_t i = 0; i < key_count; i++)
     msg->keys[i] = keys[i];
+}
+
+/* Wire 2 carries one key and echoes it; wire 3 none. */
+static void echo_key(struct tkt_msg *msg, const struct tkt_peer *peer,
+                     const struct tkt_lock *lock) {
+  if (tkt_peer_is_framed(peer)) return;
+  msg->key_count = 1;
+  msg->set = false;
+  msg->keys[0] = tkt_lock_text(lock);
 }
 
 bool tkt_say_refusal(struct tkt_server *server, struct tkt_peer *peer, enum tkt_msg_kind kind,
@@ -70,47 +79,94 @@ bool tkt_say_refusal(struct tkt_server *server, struct tkt_peer *peer, enum tkt_
   struct tkt_msg msg;
   msg.kind = kind;
   msg.id = id;
-  name_keys(&msg, keys, key_count);
+  if (!tkt_peer_is_framed(peer)) name_keys(&msg, keys, key_count);
   return tkt_say(server, peer, &msg);
 }
 
 bool tkt_say_waiter(struct tkt_server *server, struct tkt_waiter *waiter, enum tkt_msg_kind kind) {
   struct tkt_msg msg;
+  if (!waiter->peer) return false;
   msg.kind = kind;
   msg.id = waiter->id;
-  msg.key_count = waiter->key_count;
-  msg.set = waiter->key_count > 1;
-  for (size_t i = 0; i < waiter->key_count; i++)
-    msg.keys[i] = tkt_lock_text(waiter->seats[i].lock);
+  msg.slot = TKT_SLOT_NONE;
+  echo_key(&msg, waiter->peer, waiter->seats[0].lock);
   return tkt_say(server, waiter->peer, &msg);
 }
 
 bool tkt_say_granted(struct tkt_server *server, struct tkt_waiter *waiter) {
-  const struct tkt_grant *grant = waiter->grant;
   struct tkt_msg msg;
+  if (!waiter->peer) return false;
   msg.kind = TKT_MSG_GRANTED;
   msg.id = waiter->id;
-  msg.token = grant->token;
-  msg.key_count = (uint8_t)grant->key_count;
-  msg.set = grant->key_count > 1;
-  for (size_t i = 0; i < grant->key_count; i++)
-    msg.keys[i] = tkt_lock_text(grant->holds[i].lock);
+  msg.token = waiter->grant->token;
+  msg.set = waiter->set;
+  echo_key(&msg, waiter->peer, waiter->grant->holds[0].lock);
   return tkt_say(server, waiter->peer, &msg);
 }
 
-bool tkt_say_release(struct tkt_server *server, struct tkt_peer *peer, enum tkt_msg_kind kind,
-                     uint64_t token, const struct tkt_span *keys, size_t key_count) {
+bool tkt_say_released(struct tkt_server *server, const struct tkt_release *release,
+                      const struct tkt_grant *grant) {
   struct tkt_msg msg;
-  msg.kind = kind;
-  msg.token = token;
-  name_keys(&msg, keys, key_count);
+  msg.kind = TKT_MSG_RELEASED;
+  msg.id = release->id;
+  msg.token = grant->token;
+  msg.set = release->set;
+  echo_key(&msg, release->peer, grant->holds[0].lock);
+  return tkt_say(server, release->peer, &msg);
+}
+
+bool tkt_say_not_current(struct tkt_server *server, struct tkt_peer *peer,
+                         const struct tkt_msg *request) {
+  struct tkt_msg msg;
+  msg.kind = TKT_MSG_NOT_CURRENT;
+  msg.id = request->id;
+  msg.token = request->token;
+  if (!tkt_peer_is_framed(peer)) name_keys(&msg, request->keys, request->key_count);
   return tkt_say(server, peer, &msg);
 }
 
-bool tkt_say_error(struct tkt_server *server, struct tkt_peer *peer, enum tkt_wire_error error) {
+bool tkt_say_to(struct tkt_server *server, struct tkt_peer *peer, enum tkt_msg_kind kind,
+                uint64_t id) {
+  struct tkt_msg msg;
+  msg.kind = kind;
+  msg.id = id;
+  msg.slot = TKT_SLOT_NONE;
+  return tkt_say(server, peer, &msg);
+}
+
+bool tkt_say_error_to(struct tkt_server *server, struct tkt_peer *peer, uint64_t id,
+                      enum tkt_wire_error error) {
+  struct tkt_msg msg;
+  msg.kind = TKT_MSG_ERROR;
+  msg.id = id;
+  msg.error = error;
+  return tkt_say(server, peer, &msg);
+}
+
+static bool say_verdict(struct tkt_server *server, struct tkt_peer *peer, bool accepted) {
+  struct tkt_msg msg;
+  msg.kind = TKT_MSG_VERDICT;
+  msg.accepted = accepted;
+  return tkt_say(server, peer, &msg);
+}
+
+bool tkt_say_last(struct tkt_server *server, struct tkt_peer *peer, enum tkt_wire_error error) {
+  if (tkt_peer_is_framed(peer))
+    return error != TKT_WIRE_ERROR_AUTH_FAILED || say_verdict(server, peer, false);
   struct tkt_msg msg;
   msg.kind = TKT_MSG_ERROR;
   msg.error = error;
   msg.text = tkt_span(NULL, 0);
   return tkt_say(server, peer, &msg);
+}
+
+bool tkt_say_alive(struct tkt_server *server, struct tkt_peer *peer) {
+  struct tkt_msg msg;
+  msg.kind = tkt_peer_is_framed(peer) ? TKT_MSG_LEADER : TKT_MSG_KEEPALIVE;
+  msg.slot = TKT_SLOT_NONE;
+  return tkt_say(server, peer, &msg);
+}
+
+bool tkt_say_accepted(struct tkt_server *server, struct tkt_peer *peer) {
+  return say_verdict(server, peer, true);
 }

@@ -64,8 +64,7 @@ void tkt_server_free(struct tkt_server *server) {
   tkt_table_each(&server->locks, drop_grants, server);
   tkt_locks_free(server);
   tkt_waiters_free(server);
-  tkt_pool_release(&server->grant_pool);
-  tkt_pool_release(&server->grant_set_pool);
+  tkt_grants_free(server);
   tkt_releases_free(server);
   tkt_pool_release(&server->peer_pool);
   tkt_outputs_free(server);

@@ -37,6 +37,9 @@ struct tkt_server_limits {
   uint32_t requests_per_session; /* acquires queued or in commit of one session; above: B */
   uint32_t output_bytes;         /* unsent replies of one session; above: a slow reader, closed */
   int64_t handshake_ns;          /* from accept to an accepted proof */
+  /* On wire 3 a T leaves that long before its wait ends, at most half the wait: clients of that
+   * wire give up at the end of the wait itself, and would win against a T sent then. */
+  int64_t wait_margin_ns;
 };
 extern const struct tkt_server_limits tkt_server_limits_default;
 
@@ -104,6 +107,11 @@ struct tkt_span tkt_peer_output(const struct tkt_peer *peer);
 /* `n` bytes of the output were handed to the kernel. */
 void tkt_server_sent(struct tkt_server *server, struct tkt_peer *peer, size_t n);
 
+/* The first `n` bytes of the output are about to be given to something that may let them leave
+ * whatever it says it took (a TLS stream): grants named in them count as told and are not taken
+ * back. Before the write; tkt_server_sent follows as for any. */
+void tkt_server_handed(struct tkt_server *server, struct tkt_peer *peer, size_t n);
+
 /* The daemon closed the connection; `peer` is gone. */
 void tkt_server_closed(struct tkt_server *server, struct tkt_peer *peer, int64_t now);
 
@@ -114,7 +122,8 @@ void tkt_server_closed(struct tkt_server *server, struct tkt_peer *peer, int64_t
  */
 int64_t tkt_server_next_deadline(const struct tkt_server *server);
 
-/* Going away: no new session, queued waiters are told T, sessions end once their replies left. */
+/* Going away: no new session, queued waiters are told T (wire 3: M, with no slot), sessions end
+ * once their replies left. */
 void tkt_server_drain(struct tkt_server *server, int64_t now);
 
 /* After a drain: no session is left and nothing is in commit. */

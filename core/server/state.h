@@ -59,12 +59,12 @@ enum tkt_waiter_state {
 };
 
 struct tkt_waiter {
-  struct tkt_table_node by_owner; /* while queued with an owner */
-  struct tkt_timer timer;         /* end of the wait, while queued */
-  struct tkt_list of_peer;        /* peer->queued, ->committing or ->answered, after the state */
-  struct tkt_peer *peer;          /* NULL: the session ended while in commit */
-  struct tkt_grant *grant;        /* committing, answered */
-  uint64_t id;                    /* wire 2: the owner */
+  struct tkt_table_node by_name; /* its owner while queued (wire 2), or its id (wire 3) */
+  struct tkt_timer timer;        /* end of the wait, while queued */
+  struct tkt_list of_peer;       /* peer->queued, ->committing or ->answered, after the state */
+  struct tkt_peer *peer;         /* NULL: the session ended while in commit */
+  struct tkt_grant *grant;       /* committing, answered */
+  uint64_t id;                   /* wire 2: the owner; wire 3: the request's id */
   union {
     uint64_t reply_at; /* answered: offset of the reply in all the session's output */
     size_t entry;      /* committing and staged: its change in the open batch */
@@ -74,6 +74,8 @@ struct tkt_waiter {
   uint8_t state;
   bool staged; /* committing: the newest change of its grant is still in the open batch */
   bool owned;  /* `id` is an owner that later requests may name again */
+  bool listed; /* among the ids in flight */
+  bool set;    /* asked for in a set frame, to be answered in one */
   struct tkt_seat seats[];
 };
 
@@ -115,11 +117,21 @@ struct tkt_grant {
   struct tkt_hold holds[];
 };
 
+/* A grant of several keys, found by its token. */
+struct tkt_set {
+  struct tkt_table_node by_token;
+  struct tkt_grant *grant;
+};
+
 /* A release whose change is in commit. */
 struct tkt_release {
+  struct tkt_table_node by_id; /* wire 3 */
   struct tkt_list of_peer;
   struct tkt_list of_grant;
   struct tkt_peer *peer;
+  uint64_t id; /* wire 3 */
+  bool listed; /* among the ids in flight */
+  bool set;    /* asked for in a set frame, to be answered in one */
 };
 
 enum tkt_peer_state {
@@ -144,11 +156,14 @@ struct tkt_peer {
   int64_t last_output; /* when something was last put into the output */
   uint32_t requests;   /* queued + committing */
   uint32_t releases;
+  uint64_t last_id; /* wire 3: the greatest so far */
+  bool ids_listed;  /* wire 3: they did not always grow, see in_flight.h */
   enum tkt_peer_state state;
   enum tkt_wire_error error; /* to be said last; UNKNOWN: none */
   bool authenticated;
   bool eof;
-  char nonce[TKT_NONCE_TEXT];
+  uint8_t nonce[TKT_NONCE_TEXT]; /* as it stands in the greeting */
+  uint8_t nonce_len;
   struct tkt_parser parser;
 };
 
@@ -170,13 +185,17 @@ struct tkt_server {
   bool draining;
 
   struct tkt_table locks;
-  struct tkt_table owners; /* queued waiters by owner and key */
+  struct tkt_table owners;      /* queued waiters by owner and key */
+  struct tkt_table ids;         /* waiters by session and id, where in_flight.h lists them */
+  struct tkt_table release_ids; /* releases likewise */
+  struct tkt_table sets;        /* struct tkt_set by token */
   struct tkt_lock *ready_first, *ready_last;
   struct tkt_wheel wheel;
 
   struct tkt_pool lock_pools[TKT_KEY_CLASSES];
   struct tkt_pool waiter_pool, waiter_set_pool;
   struct tkt_pool grant_pool, grant_set_pool;
+  struct tkt_pool set_pool;
   struct tkt_pool release_pool;
   struct tkt_pool peer_pool;
 
@@ -196,6 +215,11 @@ struct tkt_server {
   struct tkt_list broken;
   struct tkt_server_stats stats;
 };
+
+/* The wires differ in what ends a session and in what a reply names. */
+static inline bool tkt_peer_is_framed(const struct tkt_peer *peer) {
+  return peer->parser.wire->version == 3;
+}
 
 /* Time never goes back inside the engine, whatever is handed in. */
 static inline void tkt_server_clock(struct tkt_server *server, int64_t now) {

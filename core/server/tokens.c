@@ -55,24 +55,35 @@ void tkt_tokens_inherit(struct tkt_tokens *tokens, const struct tkt_tokens *befo
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-static bool well_formed(struct tkt_span proof) {
+/* Longest proof of either wire. */
+enum { PROOF_MAX = TKT_WIRE2_PROOF_LEN };
+
+static bool well_formed(unsigned wire, struct tkt_span proof) {
+  if (wire == 3) return proof.len == TKT_WIRE3_PROOF_LEN;
   if (proof.len != TKT_WIRE2_PROOF_LEN) return false;
   for (size_t i = 0; i < proof.len; i++)
     if (proof.data[i] == 0 || !strchr(alphabet, proof.data[i])) return false;
   return true;
 }
 
-enum tkt_verdict tkt_tokens_judge(struct tkt_tokens *tokens, struct tkt_span nonce,
+static bool make_proof(const struct token *token, unsigned wire, struct tkt_span nonce,
+                       uint8_t *out) {
+  struct tkt_span secret = tkt_span(token->secret, token->secret_len);
+  if (wire != 3) return tkt_wire2_proof(secret, nonce, (char *)out);
+  return tkt_wire3_proof(secret, TKT_WIRE_SINGLE, tkt_wire3_single_identity, TKT_SLOT_NONE, nonce,
+                         out);
+}
+
+enum tkt_verdict tkt_tokens_judge(struct tkt_tokens *tokens, unsigned wire, struct tkt_span nonce,
                                   struct tkt_span proof) {
-  if (!well_formed(proof)) return TKT_VERDICT_REFUSED;
+  if (!well_formed(wire, proof)) return TKT_VERDICT_REFUSED;
   if (tokens->count == 0) return TKT_VERDICT_ACCEPTED;
   struct token *found = NULL;
   for (size_t i = 0; i < tokens->count; i++) {
     struct token *token = &tokens->tokens[i];
-    char expected[TKT_WIRE2_PROOF_LEN];
-    if (!tkt_wire2_proof(tkt_span(token->secret, token->secret_len), nonce, expected))
-      return TKT_VERDICT_NONE;
-    if (tkt_proof_equal(tkt_span(expected, sizeof expected), proof)) found = token;
+    uint8_t expected[PROOF_MAX];
+    if (!make_proof(token, wire, nonce, expected)) return TKT_VERDICT_NONE;
+    if (tkt_proof_equal(tkt_span(expected, proof.len), proof)) found = token;
   }
   if (!found) return TKT_VERDICT_REFUSED;
   found->accepted++;

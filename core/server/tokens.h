@@ -22,9 +22,9 @@ enum tkt_verdict {
   TKT_VERDICT_NONE, /* the hash is not to be had */
 };
 
-/* Judges the proof of a session on wire 2, in time that does not depend on which token it is of.
- * Without tokens any well-formed proof will do. */
-enum tkt_verdict tkt_tokens_judge(struct tkt_tokens *tokens, struct tkt_span nonce,
+/* Judges the proof of a session on wire 2 or 3, in time that does not depend on which token it is
+ * of. Without tokens any well-formed proof will do. */
+enum tkt_verdict tkt_tokens_judge(struct tkt_tokens *tokens, unsigned wire, struct tkt_span nonce,
                                   struct tkt_span proof);
 
 size_t tkt_tokens_count(const struct tkt_tokens *tokens);

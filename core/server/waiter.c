@@ -1,6 +1,7 @@
 #include "server/waiter.h"
 
 #include "server/grant.h"
+#include "server/in_flight.h"
 #include "server/lock_table.h"
 #include "server/replies.h"
 
@@ -10,12 +11,14 @@ static size_t size_for(size_t keys) {
 
 void tkt_waiters_init(struct tkt_server *server) {
   tkt_table_init(&server->owners);
+  tkt_table_init(&server->ids);
   tkt_pool_init(&server->waiter_pool, size_for(1), SIZE_MAX);
   tkt_pool_init(&server->waiter_set_pool, size_for(TKT_KEY_SET_MAX), SIZE_MAX);
 }
 
 void tkt_waiters_free(struct tkt_server *server) {
   tkt_table_release(&server->owners);
+  tkt_table_release(&server->ids);
   tkt_pool_release(&server->waiter_pool);
   tkt_pool_release(&server->waiter_set_pool);
 }
@@ -25,7 +28,7 @@ static struct tkt_pool *pool_for(struct tkt_server *server, size_t keys) {
 }
 
 struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *peer, uint64_t id,
-                                  uint8_t lease_s, size_t key_count) {
+                                  uint8_t lease_s, size_t key_count, bool set) {
   struct tkt_waiter *waiter = tkt_pool_take(pool_for(server, key_count));
   if (!waiter) return NULL;
   tkt_timer_init(&waiter->timer, TKT_TIMER_WAIT);
@@ -34,7 +37,12 @@ struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *pe
   waiter->id = id;
   waiter->lease_s = lease_s;
   waiter->key_count = (uint8_t)key_count;
-  waiter->owned = peer->parser.wire->version == 2 && id != 0 && key_count == 1;
+  waiter->set = set;
+  waiter->owned = !tkt_peer_is_framed(peer) && id != 0;
+  if (peer->ids_listed && !tkt_in_flight_add(server, waiter)) {
+    tkt_pool_give(pool_for(server, key_count), waiter);
+    return NULL;
+  }
   for (size_t i = 0; i < key_count; i++)
     waiter->seats[i].waiter = waiter;
   return waiter;
@@ -44,12 +52,13 @@ static bool counts(const struct tkt_waiter *waiter) {
   return waiter->state == TKT_WAITER_QUEUED || waiter->state == TKT_WAITER_COMMITTING;
 }
 
-void tkt_waiter_enlist(struct tkt_waiter *waiter, struct tkt_peer *peer,
+void tkt_waiter_enlist(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
                        enum tkt_waiter_state state) {
   if (waiter->peer && counts(waiter)) waiter->peer->requests--;
   tkt_list_remove(&waiter->of_peer);
   waiter->peer = peer;
   waiter->state = (uint8_t)state;
+  if (waiter->listed && !(peer && counts(waiter))) tkt_in_flight_remove(server, waiter);
   if (!peer) return;
   if (counts(waiter)) peer->requests++;
   if (state == TKT_WAITER_QUEUED) tkt_list_append(&peer->queued, &waiter->of_peer);
@@ -58,7 +67,7 @@ void tkt_waiter_enlist(struct tkt_waiter *waiter, struct tkt_peer *peer,
 }
 
 void tkt_waiter_discard(struct tkt_server *server, struct tkt_waiter *waiter) {
-  tkt_waiter_enlist(waiter, NULL, TKT_WAITER_NEW);
+  tkt_waiter_enlist(server, waiter, NULL, TKT_WAITER_NEW);
   tkt_pool_give(pool_for(server, waiter->key_count), waiter);
 }
 
@@ -68,14 +77,25 @@ static uint64_t owner_hash(const struct tkt_server *server, const struct tkt_loc
   return tkt_hash_u64(owner ^ server->secret.k0) + lock->node.hash;
 }
 
+/* When a wait that begins now ends, as the server counts it. */
+static int64_t wait_end(const struct tkt_server *server, const struct tkt_peer *peer,
+                        uint8_t wait_s) {
+  int64_t wait = wait_s * TKT_S, margin = 0;
+  if (tkt_peer_is_framed(peer)) {
+    margin = server->limits.wait_margin_ns;
+    if (margin > wait / 2) margin = wait / 2;
+  }
+  return server->now + wait - margin;
+}
+
 bool tkt_waiter_queue(struct tkt_server *server, struct tkt_waiter *waiter, uint8_t wait_s) {
-  if (waiter->owned && !tkt_table_insert(&server->owners, &waiter->by_owner,
+  if (waiter->owned && !tkt_table_insert(&server->owners, &waiter->by_name,
                                          owner_hash(server, waiter->seats[0].lock, waiter->id)))
     return false;
   for (size_t i = 0; i < waiter->key_count; i++)
     tkt_queue_append(waiter->seats[i].lock, &waiter->seats[i]);
-  tkt_waiter_enlist(waiter, waiter->peer, TKT_WAITER_QUEUED);
-  tkt_wheel_set(&server->wheel, &waiter->timer, server->now + wait_s * TKT_S);
+  tkt_waiter_enlist(server, waiter, waiter->peer, TKT_WAITER_QUEUED);
+  tkt_wheel_set(&server->wheel, &waiter->timer, wait_end(server, waiter->peer, wait_s));
   server->stats.waiters++;
   return true;
 }
@@ -83,7 +103,7 @@ bool tkt_waiter_queue(struct tkt_server *server, struct tkt_waiter *waiter, uint
 static void stand_up(struct tkt_server *server, struct tkt_waiter *waiter) {
   for (size_t i = 0; i < waiter->key_count; i++)
     tkt_queue_remove(&waiter->seats[i]);
-  if (waiter->owned) tkt_table_remove(&server->owners, &waiter->by_owner);
+  if (waiter->owned) tkt_table_remove(&server->owners, &waiter->by_name);
   tkt_wheel_cancel(&server->wheel, &waiter->timer);
   server->stats.waiters--;
 }
@@ -99,7 +119,7 @@ struct tkt_waiter *tkt_waiter_of_owner(const struct tkt_server *server, const st
   uint64_t hash = owner_hash(server, lock, owner);
   struct tkt_table_node *node = tkt_table_bucket(&server->owners, hash);
   for (; node; node = node->next) {
-    struct tkt_waiter *waiter = TKT_CONTAINER(node, struct tkt_waiter, by_owner);
+    struct tkt_waiter *waiter = TKT_CONTAINER(node, struct tkt_waiter, by_name);
     if (node->hash == hash && waiter->id == owner && waiter->seats[0].lock == lock) return waiter;
   }
   return NULL;
@@ -133,10 +153,10 @@ void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struc
     tkt_say_refusal(server, peer, TKT_MSG_BUSY, waiter->id, &key, 1);
     return;
   }
-  tkt_waiter_enlist(waiter, peer, TKT_WAITER_QUEUED);
+  tkt_waiter_enlist(server, waiter, peer, TKT_WAITER_QUEUED);
   waiter->lease_s = lease_s;
   if (wait_s > 0) {
-    tkt_wheel_set(&server->wheel, &waiter->timer, server->now + wait_s * TKT_S);
+    tkt_wheel_set(&server->wheel, &waiter->timer, wait_end(server, peer, wait_s));
   } else if (may_have_all(waiter)) {
     grant_queued(server, waiter);
   } else {
@@ -153,7 +173,10 @@ void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter) {
 
 void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell) {
   server->stats.withdrawn++;
-  if (tell) tkt_say_waiter(server, waiter, TKT_MSG_TIMED_OUT);
+  if (tell) {
+    bool moved = server->draining && tkt_peer_is_framed(waiter->peer);
+    tkt_say_waiter(server, waiter, moved ? TKT_MSG_MOVED : TKT_MSG_TIMED_OUT);
+  }
   if (waiter->state == TKT_WAITER_QUEUED) {
     tkt_waiter_leave(server, waiter);
   } else {

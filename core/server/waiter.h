@@ -9,12 +9,12 @@ void tkt_waiters_free(struct tkt_server *server);
 
 /* A NEW waiter of this session, in none of its lists. NULL: out of memory. */
 struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *peer, uint64_t id,
-                                  uint8_t lease_s, size_t key_count);
+                                  uint8_t lease_s, size_t key_count, bool set);
 void tkt_waiter_discard(struct tkt_server *server, struct tkt_waiter *waiter);
 
 /* Moves the waiter to the state's list of its session, and to `peer` where that is another one.
  * Keeps the sessions' counts of requests. */
-void tkt_waiter_enlist(struct tkt_waiter *waiter, struct tkt_peer *peer,
+void tkt_waiter_enlist(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
                        enum tkt_waiter_state state);
 
 /* Sits down in every queue (of the locks its seats name), for `wait_s`. False: out of memory. */
@@ -34,7 +34,8 @@ void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struc
 /* The end of the wait. */
 void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter);
 
-/* Its session ends: stands up and is told T where `tell`. */
+/* Its session ends: stands up and is told so where `tell`: T, or on wire 3 by a server that goes
+ * away M. */
 void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell);
 
 /* Grants, in order of arrival, whatever the keys changed in this turn allow. */
