@@ -57,7 +57,7 @@ void sim_client_close(struct sim *sim, struct sim_client *client, int64_t reopen
 
 void sim_client_free(struct sim *sim, struct sim_client *client) {
   if (!client->engine) return;
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
+  for (unsigned i = 0; i < sim->conn_high; i++) {
     struct sim_conn *conn = &sim->conns[i];
     if (!conn->used || conn->client != client->index || conn->closed[SIM_CLIENT_SIDE]) continue;
     ledger_client_left(sim, conn);
@@ -219,9 +219,9 @@ static void poll_conn(struct sim *sim, struct sim_client *client, struct sim_con
 }
 
 static void poll_all(struct sim *sim, struct sim_client *client) {
-  unsigned from = (unsigned)sim_below(sim, SIM_CONNS);
-  for (unsigned i = 0; i < SIM_CONNS && !sim->failed; i++) {
-    struct sim_conn *conn = &sim->conns[(from + i) % SIM_CONNS];
+  unsigned from = (unsigned)sim_below(sim, sim->conn_high);
+  for (unsigned i = 0; i < sim->conn_high && !sim->failed; i++) {
+    struct sim_conn *conn = &sim->conns[(from + i) % sim->conn_high];
     if (conn->used && conn->client == client->index && conn->session) poll_conn(sim, client, conn);
   }
 }
@@ -289,7 +289,7 @@ int64_t sim_client_wake(const struct sim *sim, const struct sim_client *client) 
       if (sim->options.plant == SIM_PLANT_LATE_WAKE) wake += 3 * TKT_S;
     }
     if (sim->options.plant == SIM_PLANT_STUCK_TIMERS && wake <= sim->now) wake = TKT_NEVER;
-    for (unsigned i = 0; i < SIM_CONNS; i++) {
+    for (unsigned i = 0; i < sim->conn_high; i++) {
       const struct sim_conn *conn = &sim->conns[i];
       if (!conn->used || conn->client != client->index || !conn->session || conn->failed) continue;
       int64_t at;

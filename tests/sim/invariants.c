@@ -260,7 +260,7 @@ void invariants_released(struct sim *sim, struct sim_actor *actor, const struct 
  * others must come from a fault: a connection that broke, or a client told that it cannot know. */
 void invariants_quiescent(struct sim *sim) {
   if (sim->profile.lies) return;
-  for (unsigned i = 0; i < SIM_CONNS; i++)
+  for (unsigned i = 0; i < sim->conn_high; i++)
     if (sim->conns[i].used && sim->conns[i].must_end && sim->conns[i].peer)
       sim_fail(sim, "server withdrew the waiters of conn %u and did not end it", sim->conns[i].id);
   for (size_t i = 0; i < sim->grant_count; i++) {

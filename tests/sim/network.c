@@ -31,6 +31,10 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client) {
   for (unsigned i = 0; i < SIM_CONNS && !conn; i++)
     if (!sim->conns[i].used) conn = &sim->conns[i];
   if (!conn) return NULL;
+  while (sim->conn_high > 0 && !sim->conns[sim->conn_high - 1].used)
+    sim->conn_high--;
+  unsigned index = (unsigned)(conn - sim->conns);
+  if (index >= sim->conn_high) sim->conn_high = index + 1;
   conn->used = true;
   conn->id = ++sim->next_conn;
   conn->client = client;

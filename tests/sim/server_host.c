@@ -79,7 +79,7 @@ static int64_t come_back(struct sim *sim) {
 
 void sim_server_kill(struct sim *sim) {
   sim_note(sim, "server killed");
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
+  for (unsigned i = 0; i < sim->conn_high; i++) {
     struct sim_conn *conn = &sim->conns[i];
     if (!conn->used || conn->closed[SIM_SERVER_SIDE]) continue;
     conn->faulted = true;
@@ -109,7 +109,7 @@ void sim_server_drain(struct sim *sim) {
 }
 
 static void accept_new(struct sim *sim) {
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
+  for (unsigned i = 0; i < sim->conn_high; i++) {
     struct sim_conn *conn = &sim->conns[i];
     if (!conn->used || conn->accepted || conn->accept_at > sim->now) continue;
     conn->accepted = true;
@@ -158,9 +158,9 @@ static bool server_readable(const struct sim *sim, const struct sim_conn *conn) 
 }
 
 static void read_all(struct sim *sim) {
-  unsigned from = (unsigned)sim_below(sim, SIM_CONNS);
-  for (unsigned i = 0; i < SIM_CONNS && !sim->failed; i++) {
-    struct sim_conn *conn = &sim->conns[(from + i) % SIM_CONNS];
+  unsigned from = (unsigned)sim_below(sim, sim->conn_high);
+  for (unsigned i = 0; i < sim->conn_high && !sim->failed; i++) {
+    struct sim_conn *conn = &sim->conns[(from + i) % sim->conn_high];
     if (!server_readable(sim, conn) || plant_holds(sim, conn)) continue;
     read_conn(sim, conn);
   }
@@ -216,7 +216,7 @@ static void serve_dirty(struct sim *sim) {
 }
 
 static void serve_writable(struct sim *sim) {
-  for (unsigned i = 0; i < SIM_CONNS && !sim->failed; i++) {
+  for (unsigned i = 0; i < sim->conn_high && !sim->failed; i++) {
     struct sim_conn *conn = &sim->conns[i];
     if (conn->used && conn->peer && conn->write_blocked[SIM_SERVER_SIDE] && !conn->peer_failed &&
         sim_writable(conn, SIM_SERVER_SIDE))
@@ -227,7 +227,7 @@ static void serve_writable(struct sim *sim) {
 /* An idle session gets a sign of life at least every 10 s. */
 static void check_alive(struct sim *sim) {
   if (!sim->profile.quiet) return;
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
+  for (unsigned i = 0; i < sim->conn_high; i++) {
     const struct sim_conn *conn = &sim->conns[i];
     if (conn->used && conn->peer && !conn->peer_shut && conn->written_at != TKT_NEVER &&
         sim->now > conn->written_at + 10 * TKT_S + 50 * TKT_MS)
@@ -280,7 +280,7 @@ int64_t sim_server_wake(const struct sim *sim) {
   if (due < wake) wake = due;
   if (server->draining && server->drain_bound + 1 < wake && !sim->calm)
     wake = server->drain_bound + 1;
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
+  for (unsigned i = 0; i < sim->conn_high; i++) {
     const struct sim_conn *conn = &sim->conns[i];
     if (!conn->used || conn->closed[SIM_SERVER_SIDE]) continue;
     int64_t at = TKT_NEVER;

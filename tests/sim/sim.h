@@ -322,6 +322,7 @@ struct sim {
   struct sim_server server;
   struct sim_conn conns[SIM_CONNS];
   unsigned next_conn;
+  unsigned conn_high; /* no record in use from this one on */
 
   uint8_t key_bytes[SIM_KEYS][TKT_KEY_MAX];
   struct tkt_span keys[SIM_KEYS];
@@ -347,6 +348,7 @@ struct sim {
     uint8_t bytes[SIM_PIPE_BYTES];
   } held;
 
+  size_t heap_before; /* bytes in use when the run began */
   char history[SIM_HISTORY][SIM_HISTORY_TEXT];
   uint64_t history_count;
   uint64_t fingerprint; /* of the whole history */

@@ -67,9 +67,9 @@ void sim_pause(struct sim *sim) {
 }
 
 static struct sim_conn *some_conn(struct sim *sim) {
-  unsigned from = (unsigned)sim_below(sim, SIM_CONNS);
-  for (unsigned i = 0; i < SIM_CONNS; i++) {
-    struct sim_conn *conn = &sim->conns[(from + i) % SIM_CONNS];
+  unsigned from = (unsigned)sim_below(sim, sim->conn_high);
+  for (unsigned i = 0; i < sim->conn_high; i++) {
+    struct sim_conn *conn = &sim->conns[(from + i) % sim->conn_high];
     if (conn->used) return conn;
   }
   return NULL;
@@ -156,12 +156,14 @@ static bool step(struct sim *sim, int64_t limit) {
   host_turn(sim, who);
   if (heap_refused() != refused) sim_fault_until(sim, sim->now);
   if (!sim->failed) invariants_step(sim);
-  if (heap_in_use() > SIM_HEAP_BOUND) sim_fail(sim, "the engines use %zu bytes", heap_in_use());
+  size_t used = heap_in_use() - sim->heap_before;
+  if (used > SIM_HEAP_BOUND) sim_fail(sim, "the engines use %zu bytes", used);
   return true;
 }
 
-static void start(struct sim *sim, const struct sim_options *options) {
+static void start(struct sim *sim, const struct sim_options *options, size_t heap_before) {
   memset(sim, 0, sizeof *sim);
+  sim->heap_before = heap_before;
   sim->options = *options;
   sim->fingerprint = UINT64_C(0xcbf29ce484222325);
   uint64_t seed[4] = {options->seed, 0x7469636b, 0x6574696e, 0x67};
@@ -202,7 +204,7 @@ static void start(struct sim *sim, const struct sim_options *options) {
 static void settle(struct sim *sim) {
   sim->calm = true;
   sim_note(sim, "calm from here on");
-  for (unsigned i = 0; i < SIM_CONNS; i++)
+  for (unsigned i = 0; i < sim->conn_high; i++)
     for (int side = 0; side < 2; side++)
       if (sim->conns[i].pipes[side].stall_until > sim->now)
         sim->conns[i].pipes[side].stall_until = sim->now;
@@ -276,7 +278,7 @@ static void finish(struct sim *sim) {
 bool sim_run(struct sim *sim, const struct sim_options *options) {
   heap_fail_one_in(0, 0);
   size_t before = heap_in_use();
-  start(sim, options);
+  start(sim, options, before);
   heap_fail_one_in(sim->profile.memory, options->seed);
   while (!sim->failed && sim->step < options->steps) {
     inject_faults(sim);
