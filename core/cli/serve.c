@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_LISTEN "127.0.0.1:5225"
@@ -30,6 +31,8 @@ enum option_key {
   OPTION_READY_FD,
   OPTION_LOG_LEVEL,
   OPTION_HANDSHAKE,
+  OPTION_TLS_CERT,
+  OPTION_TLS_KEY,
 };
 
 struct limit {
@@ -64,12 +67,15 @@ struct serve {
   struct tkt_daemon_config config;
   struct tkt_listen_spec listens[TKT_LISTENERS_MAX];
   const char *token_file;
+  const char *program;
+  struct tkt_tokens tokens; /* in force */
+  struct tkt_client_token known[TKT_TOKENS_MAX];
 };
 
 static const struct argp_option options[] = {
     {"listen", 'l', "HOST:PORT", 0,
-     "Where to listen, a numeric address or localhost; port 0 takes a free port; ,wire=2 may "
-     "follow. "
+     "Where to listen, a numeric address or localhost; port 0 takes a free port; ,wire=2 and ,tls "
+     "may follow. "
      "Repeat it for several (default " DEFAULT_LISTEN ")",
      1},
     {"data", OPTION_DATA, "DIR", 0,
@@ -89,6 +95,11 @@ static const struct argp_option options[] = {
      "environment variable " TOKENS_VARIABLE
      ", the same lines; without any, every client is accepted)",
      2},
+    {"tls-cert", OPTION_TLS_CERT, "FILE", 0,
+     "Certificate of the listeners with ,tls in PEM form, those that lead to its authority behind "
+     "it",
+     2},
+    {"tls-key", OPTION_TLS_KEY, "FILE", 0, "Its private key in PEM form, without a passphrase", 2},
     {"allow-no-auth", OPTION_NO_AUTH, NULL, 0,
      "Listen off loopback though there are no client tokens", 2},
     {"log-level", OPTION_LOG_LEVEL, "LEVEL", 0,
@@ -189,6 +200,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       argp_error(state, "--log-level is %s; it may be error, warning, info or debug",
                  tkt_value_quote(arg, quoted));
     return 0;
+  case OPTION_TLS_CERT:
+    serve->config.tls_cert = arg;
+    return 0;
+  case OPTION_TLS_KEY:
+    serve->config.tls_key = arg;
+    return 0;
   case OPTION_HANDSHAKE:
     if (!tkt_value_duration("--handshake-timeout", arg, 100 * TKT_MS, 60 * TKT_S,
                             &serve->config.limits.handshake_ns, why))
@@ -231,10 +248,15 @@ static char *help(int key, const char *text, void *input) {
       out,
       "SIGTERM or SIGINT: no new connections, queued requests are told that they were not granted, "
       "replies leave, and the server ends within 5 seconds with status 0. A second one ends it at "
-      "once with 128+n. SIGHUP is reserved and changes nothing.\n"
+      "once with 128+n. SIGHUP reads --token-file, --tls-cert and --tls-key again: connections "
+      "that "
+      "come from then on use them, open ones stay; a file that cannot be used leaves the former in "
+      "force, and the log says so.\n"
       "\nExamples:\n"
       "  ticketing serve\n"
       "  ticketing serve --listen 0.0.0.0:5225 --token-file tokens\n"
+      "  ticketing serve --listen 0.0.0.0:5226,tls --tls-cert chain.pem --tls-key key.pem "
+      "--token-file tokens\n"
       "  ticketing serve --listen 127.0.0.1:0 --data /tmp/locks --ready-fd 3 3>ready.json\n");
   fclose(out);
   char *whole = tkt_help_filter(key, text, notes ? notes : "", statuses);
@@ -270,18 +292,44 @@ static int status_of(enum tkt_daemon_result result, int number) {
   return TKT_EXIT_INTERNAL;
 }
 
-static int run(struct serve *serve, const char *program, const struct tkt_tokens *tokens) {
-  struct tkt_client_token known[TKT_TOKENS_MAX];
-  char why[TKT_DAEMON_WHY_SIZE];
+static void use_tokens(struct serve *serve, const struct tkt_tokens *tokens) {
+  tkt_tokens_release(&serve->tokens);
+  serve->tokens = *tokens;
   for (size_t i = 0; i < tokens->count; i++)
-    known[i] = (struct tkt_client_token){tokens->entries[i].label,
-                                         tkt_span_str(tokens->entries[i].secret)};
-  serve->config.tokens = known;
-  serve->config.token_count = tokens->count;
+    serve->known[i] = (struct tkt_client_token){tokens->entries[i].label,
+                                                tkt_span_str(tokens->entries[i].secret)};
+}
+
+static bool reread_tokens(void *context, const struct tkt_client_token **tokens_out,
+                          size_t *count_out, char *why) {
+  struct serve *serve = context;
+  struct tkt_tokens tokens;
+  struct stat st;
+  if (stat(serve->token_file, &st) == 0 && !S_ISREG(st.st_mode))
+    return tkt_why(why, "--token-file '%.200s' is no regular file: it is read at start only",
+                   serve->token_file);
+  if (!tkt_tokens_read_file(&tokens, NULL, serve->token_file, why)) {
+    tkt_tokens_release(&tokens);
+    return false;
+  }
+  use_tokens(serve, &tokens);
+  *tokens_out = serve->known;
+  *count_out = serve->tokens.count;
+  return true;
+}
+
+static int run(struct serve *serve) {
+  char why[TKT_DAEMON_WHY_SIZE];
+  serve->config.tokens = serve->known;
+  serve->config.token_count = serve->tokens.count;
   serve->config.listens = serve->listens;
+  if (serve->token_file) {
+    serve->config.reread_tokens = reread_tokens;
+    serve->config.reread_context = serve;
+  }
   int number;
   enum tkt_daemon_result result = tkt_daemon_run(&serve->config, &number, why);
-  if (result >= TKT_DAEMON_REFUSED) fprintf(stderr, "%s: %s\n", program, why);
+  if (result >= TKT_DAEMON_REFUSED) fprintf(stderr, "%s: %s\n", serve->program, why);
   return status_of(result, number);
 }
 
@@ -295,14 +343,16 @@ int tkt_cli_serve(int argc, char **argv) {
   if (serve.config.listen_count == 0 &&
       tkt_listen_spec_parse(DEFAULT_LISTEN, &serve.listens[0], why))
     serve.config.listen_count = 1;
+  serve.program = argv[0];
   struct tkt_tokens tokens;
   bool read = serve.token_file ? tkt_tokens_read_file(&tokens, argv[0], serve.token_file, why)
                                : tkt_tokens_read_environment(&tokens, TOKENS_VARIABLE, why);
   int status = TKT_EXIT_USAGE;
+  use_tokens(&serve, &tokens);
   if (read)
-    status = run(&serve, argv[0], &tokens);
+    status = run(&serve);
   else
     fprintf(stderr, "%s: %s\n", argv[0], why);
-  tkt_tokens_release(&tokens);
+  tkt_tokens_release(&serve.tokens);
   return status;
 }

@@ -89,7 +89,7 @@ static bool read_open_file(struct tkt_tokens *tokens, int fd, const char *progra
   struct stat st;
   if (fstat(fd, &st) != 0) return refuse(why, "%s cannot be read: %s", source, strerror(errno));
   if (S_ISDIR(st.st_mode)) return refuse(why, "%s is a directory; it may be a file", source);
-  if (S_ISREG(st.st_mode) && st.st_mode & (S_IRWXG | S_IRWXO))
+  if (program && S_ISREG(st.st_mode) && st.st_mode & (S_IRWXG | S_IRWXO))
     fprintf(stderr,
             "%s: warning: %s has mode %03o, so others on this machine may read it; chmod 600 "
             "keeps it secret\n",

@@ -28,7 +28,8 @@ struct tkt_tokens {
 };
 
 /* Reads `path`. False: `why` (TKT_VALUE_WHY_SIZE bytes) says what is wrong, never with a secret in
- * it. A file that others can read is accepted with a warning on standard error in `program`'s name.
+ * it. A file that others can read is accepted with a warning on standard error in `program`'s name
+ * (NULL: without).
  * The result is given back with tkt_tokens_release, also after false. */
 bool tkt_tokens_read_file(struct tkt_tokens *tokens, const char *program, const char *path,
                           char *why);

@@ -8,6 +8,7 @@
 #include "daemon/signals.h"
 #include "net/clock.h"
 #include "net/endpoint.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,6 +62,27 @@ static enum tkt_daemon_result check(const struct tkt_daemon_config *config, char
     return TKT_DAEMON_REFUSED;
   }
   return TKT_DAEMON_STOPPED;
+}
+
+/* Certificate and key go with listeners that speak TLS, and the other way round. */
+static enum tkt_daemon_result check_tls(const struct tkt_daemon_config *config, char *why) {
+  bool files = config->tls_cert && config->tls_key, wanted = false;
+  for (size_t i = 0; i < config->listen_count; i++) {
+    const struct tkt_listen_spec *spec = &config->listens[i];
+    if (!spec->tls) continue;
+    wanted = true;
+    if (files) continue;
+    char text[TKT_ADDRESS_TEXT_MAX + 1];
+    tkt_listen_spec_text(spec, spec->address.port, text);
+    tkt_why(why, "--listen is '%s,tls', and %s is missing; give --tls-cert FILE and --tls-key FILE",
+            text, config->tls_cert ? "--tls-key" : "--tls-cert");
+    return TKT_DAEMON_REFUSED;
+  }
+  if (wanted || (!config->tls_cert && !config->tls_key)) return TKT_DAEMON_STOPPED;
+  tkt_why(why,
+          "%s is given, but no listener speaks TLS; write --listen HOST:PORT,tls, or leave it out",
+          config->tls_cert ? "--tls-cert" : "--tls-key");
+  return TKT_DAEMON_REFUSED;
 }
 
 /* Each session is a descriptor; the soft limit of 1,024 is there for programs that use select.
@@ -148,9 +170,33 @@ static enum tkt_daemon_result cannot_listen(const struct tkt_listen_spec *spec, 
   return TKT_DAEMON_CANNOT_OPEN;
 }
 
+static struct tkt_tls *read_certificate(const struct tkt_daemon_config *config, char *why) {
+  char fault[TKT_TLS_WHY_SIZE];
+  struct tkt_tls *tls = tkt_tls_server(config->tls_cert, config->tls_key, fault);
+  if (!tls) tkt_why(why, "%s", fault);
+  return tls;
+}
+
+static void warn_of_certificate(struct daemon *daemon) {
+  const char *doubt = tkt_tls_doubt(daemon->loop.tls);
+  if (doubt)
+    tkt_log_fields(&daemon->log, TKT_LOG_WARNING, doubt,
+                   TKT_FIELD_TEXT("file", daemon->config->tls_cert));
+}
+
+static enum tkt_daemon_result open_tls(struct daemon *daemon, char *why) {
+  if (!daemon->config->tls_cert) return TKT_DAEMON_STOPPED;
+  struct tkt_tls *tls = read_certificate(daemon->config, why);
+  if (!tls) return TKT_DAEMON_CANNOT_OPEN;
+  tkt_loop_use_tls(&daemon->loop, tls);
+  return TKT_DAEMON_STOPPED;
+}
+
 static enum tkt_daemon_result open_loop(struct daemon *daemon, char *why) {
   int rc = tkt_loop_open(&daemon->loop, daemon->server, &daemon->log);
   if (rc != 0) return system_refused(why, "the event loop", -rc);
+  enum tkt_daemon_result result = open_tls(daemon, why);
+  if (result != TKT_DAEMON_STOPPED) return result;
   for (size_t i = 0; i < daemon->config->listen_count; i++) {
     rc = tkt_loop_listen(&daemon->loop, &daemon->config->listens[i]);
     if (rc != 0) return cannot_listen(&daemon->config->listens[i], -rc, why);
@@ -172,12 +218,14 @@ static void announce(struct daemon *daemon) {
         TKT_FIELD_NUMBER("sessions", daemon->sessions));
   if (daemon->config->token_count == 0)
     tkt_log_plain(&daemon->log, TKT_LOG_INFO, "no client tokens: every client is accepted");
+  if (daemon->loop.tls) warn_of_certificate(daemon);
   for (size_t i = 0; i < daemon->loop.listener_count; i++) {
     const struct tkt_listener *listener = &daemon->loop.listeners[i];
     char text[TKT_ADDRESS_TEXT_MAX + 1];
     tkt_listen_spec_text(&listener->spec, listener->port, text);
     tkt_log_fields(&daemon->log, TKT_LOG_INFO, "serving", TKT_FIELD_TEXT("address", text),
                    TKT_FIELD_NUMBER("wire", listener->spec.wire->version),
+                   TKT_FIELD_TEXT("tls", listener->spec.tls ? "yes" : "no"),
                    TKT_FIELD_NUMBER("pid", (uint64_t)getpid()),
                    TKT_FIELD_TEXT("data", daemon->data.path));
   }
@@ -188,12 +236,65 @@ static void announce(struct daemon *daemon) {
                    TKT_FIELD_TEXT("reason", strerror(-rc)));
 }
 
+/* --- reloading ----------------------------------------------------------------------------------
+ */
+
+static void reload_failed(struct daemon *daemon, const char *what, const char *why) {
+  tkt_log_fields(&daemon->log, TKT_LOG_ERROR, "not reloaded, the former stays in force",
+                 TKT_FIELD_TEXT("what", what), TKT_FIELD_TEXT("reason", why));
+}
+
+static void reloaded(struct daemon *daemon, const char *what) {
+  tkt_log_fields(&daemon->log, TKT_LOG_INFO, "reloaded", TKT_FIELD_TEXT("what", what));
+}
+
+static void reload_tokens(struct daemon *daemon) {
+  const struct tkt_daemon_config *config = daemon->config;
+  const struct tkt_client_token *tokens;
+  size_t count;
+  char why[TKT_DAEMON_WHY_SIZE];
+  if (!config->reread_tokens) return;
+  if (!config->reread_tokens(config->reread_context, &tokens, &count, why))
+    reload_failed(daemon, "client tokens", why);
+  else if (!tkt_server_replace_tokens(daemon->server, tokens, count))
+    reload_failed(daemon, "client tokens", "out of memory");
+  else
+    reloaded(daemon, "client tokens");
+}
+
+static void reload_certificate(struct daemon *daemon) {
+  char why[TKT_DAEMON_WHY_SIZE];
+  if (!daemon->loop.tls) return;
+  struct tkt_tls *tls = read_certificate(daemon->config, why);
+  if (!tls) {
+    reload_failed(daemon, "certificate", why);
+    return;
+  }
+  tkt_loop_use_tls(&daemon->loop, tls);
+  reloaded(daemon, "certificate");
+  warn_of_certificate(daemon);
+}
+
+/* Connections that are open stay; one kind that cannot be read does not keep the other back. */
+static void reload(struct daemon *daemon) {
+  daemon->signals.reload = false;
+  if (!daemon->config->reread_tokens && !daemon->loop.tls)
+    tkt_log_plain(&daemon->log, TKT_LOG_INFO,
+                  "nothing to reload: there is neither a token file nor a certificate");
+  reload_tokens(daemon);
+  reload_certificate(daemon);
+}
+
 static enum tkt_daemon_result serve(struct daemon *daemon) {
   struct tkt_loop *loop = &daemon->loop;
   tkt_report_init(&daemon->report, tkt_clock_now());
   while (daemon->signals.stops == 0) {
     tkt_loop_turn(loop, TKT_NEVER);
-    tkt_report_refusals(&daemon->report, daemon->server, &daemon->log, tkt_clock_now());
+    if (daemon->signals.reload) reload(daemon);
+    int64_t now = tkt_clock_now();
+    tkt_report_refusals(&daemon->report, daemon->server, &daemon->log, now);
+    tkt_report_handshakes(&daemon->report, loop->handshakes_failed, loop->handshake_fault,
+                          &daemon->log, now);
   }
   int64_t end = tkt_clock_now() + TKT_DAEMON_STOP_NS;
   tkt_loop_stop_listening(loop);
@@ -218,6 +319,7 @@ enum tkt_daemon_result tkt_daemon_run(const struct tkt_daemon_config *config, in
   daemon.signals.fd = -1;
   *signal_out = 0;
   enum tkt_daemon_result result = check(config, why);
+  if (result == TKT_DAEMON_STOPPED) result = check_tls(config, why);
   if (result == TKT_DAEMON_STOPPED) result = open_data(&daemon, why);
   if (result == TKT_DAEMON_STOPPED) result = open_server(&daemon, why);
   if (result == TKT_DAEMON_STOPPED) result = open_loop(&daemon, why);

@@ -21,8 +21,14 @@ struct tkt_daemon_config {
   struct tkt_server_limits limits;
   const struct tkt_client_token *tokens; /* copied by the engine */
   size_t token_count;
-  bool allow_no_auth; /* admits listeners off loopback without tokens */
-  int ready_fd;       /* gets one line of JSON once the server serves; -1: none */
+  /* Reads the tokens anew for SIGHUP, into memory of `context` that stays until its next call;
+   * false with a sentence in `why` (TKT_DAEMON_WHY_SIZE bytes). NULL: they cannot change. */
+  bool (*reread_tokens)(void *context, const struct tkt_client_token **tokens_out,
+                        size_t *count_out, char *why);
+  void *reread_context;
+  const char *tls_cert, *tls_key; /* PEM files for the listeners that speak TLS, or NULL */
+  bool allow_no_auth;             /* admits listeners off loopback without tokens */
+  int ready_fd;                   /* gets one line of JSON once the server serves; -1: none */
   struct tkt_log log;
 };
 

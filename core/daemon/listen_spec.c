@@ -21,17 +21,20 @@ static bool read_option(const char *text, const char *option, size_t len,
     out->wire = &tkt_wire2;
     return true;
   }
-  if (option_begins(option, len, "wire=3") || option_begins(option, len, "tls") ||
-      option_begins(option, len, "advertise="))
+  if (option_is(option, len, "tls")) {
+    out->tls = true;
+    return true;
+  }
+  if (option_begins(option, len, "wire=3") || option_begins(option, len, "advertise="))
     return tkt_why(
         why,
         "--listen is '%.300s': '%.*s' is not there yet in this version; this server speaks "
-        "wire=2 without TLS",
+        "wire=2",
         text, shown, option);
   return tkt_why(
       why,
       "--listen is '%.300s': '%.*s' is no option of a listener; behind HOST:PORT may stand "
-      ",wire=2",
+      ",wire=2 and ,tls",
       text, shown, option);
 }
 
@@ -44,6 +47,7 @@ bool tkt_listen_spec_parse(const char *text, struct tkt_listen_spec *out, char *
                    "--listen is '%.300s': %s; for example 127.0.0.1:5225, port 0 takes a free one",
                    text, tkt_address_fault_text(fault));
   out->wire = &tkt_wire2;
+  out->tls = false;
   const char *rest = text + address_len;
   while (*rest == ',') {
     rest++;

@@ -10,6 +10,7 @@
 struct tkt_listen_spec {
   struct tkt_address address; /* port 0: any free one */
   const struct tkt_wire *wire;
+  bool tls; /* from the first byte */
 };
 
 /* False: `why` (TKT_DAEMON_WHY_SIZE bytes) says what is wrong with `text` and what may stand there.

@@ -3,6 +3,7 @@
 #include "daemon/connection.h"
 #include "net/clock.h"
 #include "net/listener.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ int tkt_loop_open(struct tkt_loop *loop, struct tkt_server *server, struct tkt_l
   loop->accept_resume = TKT_NEVER;
   tkt_list_init(&loop->connections);
   tkt_list_init(&loop->writable);
+  tkt_list_init(&loop->handshakes);
   loop->read_buffer = malloc(TKT_LOOP_READ_SIZE);
   if (!loop->read_buffer) return -ENOMEM;
   int rc = tkt_poller_open(&loop->poller);
@@ -52,7 +54,7 @@ static void accept_ready(struct tkt_loop *loop, struct tkt_source *source, unsig
     char from[64];
     int fd = tkt_accept(listener->fd, from, sizeof from);
     if (fd >= 0) {
-      bool taken = tkt_connection_open(loop, fd, listener->spec.wire, now);
+      bool taken = tkt_connection_open(loop, fd, &listener->spec, now);
       tkt_log_fields(loop->log, TKT_LOG_DEBUG, taken ? "connected" : "connection refused, limit",
                      TKT_FIELD_TEXT("peer", from));
     } else if (fd == -EAGAIN) {
@@ -61,6 +63,11 @@ static void accept_ready(struct tkt_loop *loop, struct tkt_source *source, unsig
       pause_accepting(loop, -fd, now);
     } /* anything else is the end of one connection that never began */
   }
+}
+
+void tkt_loop_use_tls(struct tkt_loop *loop, struct tkt_tls *tls) {
+  tkt_tls_free(loop->tls);
+  loop->tls = tls;
 }
 
 int tkt_loop_listen(struct tkt_loop *loop, const struct tkt_listen_spec *spec) {
@@ -96,9 +103,19 @@ static void sleep_until(struct tkt_loop *loop, int64_t wake_by, struct tkt_poll_
   int64_t due = tkt_server_next_deadline(loop->server);
   if (loop->accept_resume < due) due = loop->accept_resume;
   if (wake_by < due) due = wake_by;
-  bool block = !loop->unsettled && due > tkt_clock_now();
+  bool block = !loop->unsettled && tkt_list_empty(&loop->handshakes) && due > tkt_clock_now();
   if (block) tkt_poller_arm(&loop->poller, due);
   *count_out = tkt_poller_wait(&loop->poller, events, TKT_POLL_ROOM, block);
+}
+
+static void shake_hands(struct tkt_loop *loop, int64_t now) {
+  int64_t end = now + TKT_LOOP_HANDSHAKE_NS;
+  for (int i = 0; i < TKT_LOOP_HANDSHAKES_PER_TURN; i++) {
+    if (i > 0 && tkt_clock_now() >= end) return;
+    struct tkt_list *node = tkt_list_shift(&loop->handshakes);
+    if (!node) return;
+    tkt_connection_shake_hands(loop, TKT_CONTAINER(node, struct tkt_connection, writable), now);
+  }
 }
 
 static void settle(struct tkt_loop *loop, int64_t now) {
@@ -120,6 +137,7 @@ void tkt_loop_turn(struct tkt_loop *loop, int64_t wake_by) {
     struct tkt_source *source = events[i].source;
     source->ready(loop, source, events[i].events, now);
   }
+  shake_hands(loop, now);
   if (loop->accept_resume <= now) {
     loop->accept_resume = TKT_NEVER;
     watch_listeners(loop, TKT_POLL_READ);
@@ -138,6 +156,7 @@ void tkt_loop_close(struct tkt_loop *loop) {
   while ((node = tkt_list_first(&loop->connections)))
     tkt_connection_close(loop, TKT_CONTAINER(node, struct tkt_connection, node), now);
   tkt_poller_close(&loop->poller);
+  tkt_loop_use_tls(loop, NULL);
   free(loop->read_buffer);
   loop->read_buffer = NULL;
 }

@@ -20,16 +20,22 @@
 
 enum {
   TKT_LISTENERS_MAX = 16,
-  TKT_LOOP_READ_SIZE = 64 * 1024, /* the shared read buffer */
-  TKT_LOOP_READS_PER_TURN = 4,    /* of one socket, each up to the whole buffer */
-  TKT_LOOP_ACCEPTS_PER_TURN = 64, /* of one listener */
+  TKT_LOOP_READ_SIZE = 64 * 1024,    /* the shared read buffer */
+  TKT_LOOP_READS_PER_TURN = 4,       /* of one socket, each up to the whole buffer */
+  TKT_LOOP_ACCEPTS_PER_TURN = 64,    /* of one listener */
+  TKT_LOOP_HANDSHAKES_PER_TURN = 32, /* steps of TLS handshakes */
 };
 
 /* How long no connection is accepted after the system had no descriptor for one; a connection that
  * ends lets it go on at once. */
 #define TKT_LOOP_ACCEPT_PAUSE_NS (100 * TKT_MS)
 
+/* Steps of TLS handshakes end for this turn after so long, but for one: how long they keep others
+ * waiting hardly depends on the kind of key. */
+#define TKT_LOOP_HANDSHAKE_NS (2 * TKT_MS)
+
 struct tkt_loop;
+struct tkt_tls;
 
 /* Something registered with the poller. `ready` may not free a source of the same turn. */
 struct tkt_source {
@@ -48,8 +54,12 @@ struct tkt_loop {
   struct tkt_server *server;
   struct tkt_log *log;
   struct tkt_list connections;
-  struct tkt_list writable; /* connections whose socket takes bytes again */
+  struct tkt_list writable;   /* connections whose socket takes bytes again */
+  struct tkt_list handshakes; /* connections whose TLS handshake can go on */
   size_t connection_count;
+  struct tkt_tls *tls; /* for connections that come; NULL: no listener speaks TLS */
+  uint64_t handshakes_failed;
+  const char *handshake_fault; /* of the last one; static */
   struct tkt_listener listeners[TKT_LISTENERS_MAX];
   size_t listener_count;
   int64_t accept_resume; /* TKT_NEVER: accepting, or stopped for good */
@@ -60,8 +70,11 @@ struct tkt_loop {
 /* `server` and `log` are borrowed. 0 or -errno with nothing left open. */
 int tkt_loop_open(struct tkt_loop *loop, struct tkt_server *server, struct tkt_log *log);
 
-/* Listens on `spec`; the result is loop->listeners[loop->listener_count - 1]. 0 or -errno, -E2BIG
- * beyond TKT_LISTENERS_MAX. */
+/* The certificate for connections from now on; takes the reference. */
+void tkt_loop_use_tls(struct tkt_loop *loop, struct tkt_tls *tls);
+
+/* Listens on `spec`, after tkt_loop_use_tls where that speaks TLS; the result is
+ * loop->listeners[loop->listener_count - 1]. 0 or -errno, -E2BIG beyond TKT_LISTENERS_MAX. */
 int tkt_loop_listen(struct tkt_loop *loop, const struct tkt_listen_spec *spec);
 
 /* Closes the listeners; connections stay. */

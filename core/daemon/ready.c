@@ -14,8 +14,8 @@ int tkt_ready_write(int fd, const struct tkt_loop *loop) {
     char text[TKT_ADDRESS_TEXT_MAX + 1];
     tkt_listen_spec_text(&listener->spec, listener->port, text);
     len += snprintf(line + len, (size_t)(ROOM - len),
-                    "%s{\"address\":\"%s\",\"wire\":%u,\"tls\":false}", i ? "," : "", text,
-                    listener->spec.wire->version);
+                    "%s{\"address\":\"%s\",\"wire\":%u,\"tls\":%s}", i ? "," : "", text,
+                    listener->spec.wire->version, listener->spec.tls ? "true" : "false");
   }
   len += snprintf(line + len, (size_t)(ROOM - len), "],\"pid\":%ld}\n", (long)getpid());
   int rc = 0;

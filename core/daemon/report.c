@@ -35,7 +35,7 @@ static uint64_t value_of(const struct tkt_server_stats *stats, const struct coun
 
 void tkt_report_init(struct tkt_report *report, int64_t now) {
   memset(report, 0, sizeof *report);
-  report->due = now;
+  report->due = report->handshakes_due = now;
 }
 
 void tkt_report_refusals(struct tkt_report *report, const struct tkt_server *server,
@@ -53,6 +53,16 @@ void tkt_report_refusals(struct tkt_report *report, const struct tkt_server *ser
   tkt_log_write(log, TKT_LOG_WARNING, "refused since the last such line", fields, count);
   report->seen = stats;
   report->due = now + TKT_REPORT_INTERVAL_NS;
+}
+
+void tkt_report_handshakes(struct tkt_report *report, uint64_t failed, const char *reason,
+                           struct tkt_log *log, int64_t now) {
+  if (failed == report->handshakes_seen || now < report->handshakes_due) return;
+  tkt_log_fields(log, TKT_LOG_WARNING, "TLS handshakes failed since the last such line",
+                 TKT_FIELD_NUMBER("count", failed - report->handshakes_seen),
+                 TKT_FIELD_TEXT("last", reason));
+  report->handshakes_seen = failed;
+  report->handshakes_due = now + TKT_REPORT_INTERVAL_NS;
 }
 
 void tkt_report_life(const struct tkt_server *server, struct tkt_log *log) {

@@ -12,6 +12,8 @@
 struct tkt_report {
   int64_t due;
   struct tkt_server_stats seen;
+  int64_t handshakes_due;
+  uint64_t handshakes_seen;
 };
 
 void tkt_report_init(struct tkt_report *report, int64_t now);
@@ -19,6 +21,10 @@ void tkt_report_init(struct tkt_report *report, int64_t now);
 /* Logs refusals that are new since the last line, at most once an interval. */
 void tkt_report_refusals(struct tkt_report *report, const struct tkt_server *server,
                          struct tkt_log *log, int64_t now);
+
+/* The same for TLS handshakes: `failed` so far, the last one for `reason`. */
+void tkt_report_handshakes(struct tkt_report *report, uint64_t failed, const char *reason,
+                           struct tkt_log *log, int64_t now);
 
 /* Logs what the server did in its life. */
 void tkt_report_life(const struct tkt_server *server, struct tkt_log *log);

@@ -15,9 +15,7 @@ static void ready(struct tkt_loop *loop, struct tkt_source *source, unsigned eve
     const char *name = sigabbrev_np((int)info.ssi_signo);
     if (!name) name = "?";
     if (info.ssi_signo == SIGHUP) {
-      tkt_log_fields(loop->log, TKT_LOG_WARNING,
-                     "nothing is reloaded: this version reads its settings only at start",
-                     TKT_FIELD_TEXT("signal", name));
+      signals->reload = true;
       continue;
     }
     signals->last = (int)info.ssi_signo;

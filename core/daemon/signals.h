@@ -1,7 +1,8 @@
 /* The signals of a server as events of its loop, through signalfd: no handler runs anywhere, so no
  * code has to be safe against one.
  *
- * SIGTERM and SIGINT ask for the stop; SIGHUP is reserved for reloading; SIGPIPE is ignored. */
+ * SIGTERM and SIGINT ask for the stop, SIGHUP for reading tokens and certificates again; SIGPIPE is
+ * ignored. */
 #ifndef TKT_DAEMON_SIGNALS_H
 #define TKT_DAEMON_SIGNALS_H
 
@@ -12,6 +13,7 @@ struct tkt_signals {
   int fd;
   int last;       /* the newest stop signal; 0: none yet */
   unsigned stops; /* stop signals so far */
+  bool reload;    /* SIGHUP came; whoever reloads takes it back */
 };
 
 /* Blocks the signals in this thread (before any other starts) and watches them in `loop`, which

@@ -31,6 +31,10 @@ struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, ch
 /* Context of a server with its certificate chain and private key (PEM). As above. */
 struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, char *why);
 
+/* What speaks against the server's own certificate now (expired, not valid yet), static text, or
+ * NULL. */
+const char *tkt_tls_doubt(const struct tkt_tls *tls);
+
 /* One reference more, and one less; NULL is ignored by the latter. */
 void tkt_tls_ref(struct tkt_tls *tls);
 void tkt_tls_free(struct tkt_tls *tls);

@@ -139,6 +139,16 @@ struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, cha
   return NULL;
 }
 
+const char *tkt_tls_doubt(const struct tkt_tls *tls) {
+  const X509 *own = SSL_CTX_get0_certificate(tls->context);
+  if (!own) return NULL;
+  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0)
+    return "the certificate has expired: clients will refuse it";
+  if (X509_cmp_current_time(X509_get0_notBefore(own)) > 0)
+    return "the certificate is not valid yet: clients will refuse it";
+  return NULL;
+}
+
 void tkt_tls_ref(struct tkt_tls *tls) {
   atomic_fetch_add_explicit(&tls->refs, 1, memory_order_relaxed);
 }

@@ -103,7 +103,7 @@ class Serve(Case):
     def test_listeners_that_cannot_be(self):
         for value, status, part in (("127.0.0.1", USAGE, "port"), ("127.0.0.1:65536", USAGE, "65535"),
                                     ("127.0.0.1:1,wire=3", USAGE, "not there yet"),
-                                    ("127.0.0.1:1,tls", USAGE, "not there yet"),
+                                    ("127.0.0.1:1,tls", USAGE, "--tls-cert is missing"),
                                     ("127.0.0.1:1,colour=red", USAGE, "'colour=red'"),
                                     ("198.51.100.7:0", USAGE, "--token-file")):
             with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,11 @@ static void an_address_with_options_is_read(void **state) {
   assert_int_equal(spec.wire->version, 2);
   tkt_listen_spec_text(&spec, 40123, text);
   assert_string_equal(text, "127.0.0.1:40123");
+  assert_false(spec.tls);
+  assert_true(tkt_listen_spec_parse("127.0.0.1:5225,tls,wire=2", &spec, why));
+  assert_true(spec.tls);
   assert_true(tkt_listen_spec_parse("[::1]:5225", &spec, why));
+  assert_false(spec.tls);
   assert_int_equal(spec.wire->version, 2);
   tkt_listen_spec_text(&spec, 5225, text);
   assert_string_equal(text, "[::1]:5225");
@@ -63,7 +67,7 @@ static void what_cannot_stand_there_is_refused_by_name(void **state) {
   assert_refused(":5225", "127.0.0.1:5225");
   assert_refused("::1:5225", "brackets");
   assert_refused("127.0.0.1:1,wire=3", "'wire=3' is not there yet");
-  assert_refused("127.0.0.1:1,tls", "'tls' is not there yet");
+  assert_refused("127.0.0.1:1,tls=yes", "'tls=yes' is no option");
   assert_refused("127.0.0.1:1,wire=2,advertise=a:1", "'advertise=a:1' is not there yet");
   assert_refused("127.0.0.1:1,wire=2x", "'wire=2x' is no option");
   assert_refused("127.0.0.1:1,", "'' is no option");
