@@ -39,6 +39,7 @@ void sim_client_open(struct sim *sim, struct sim_client *client) {
   }
   client->closing = false;
   client->opened++;
+  memset(client->dials, 0, sizeof client->dials);
   client->reopen_at = TKT_NEVER;
   client->kick_at = sim->now;
   sim_note(sim, "c%u opens", client->index);
@@ -147,6 +148,9 @@ static void close_session(struct sim *sim, struct sim_client *client, struct tkt
     if ((wants & TKT_WANT_LAST_READ) && conn->connected)
       read_in(sim, client, conn, TKT_READ_BEFORE_CLOSE);
     sim_note(sim, "c%u closes conn %u", client->index, conn->id);
+    if (conn->connected && !conn->failed && !conn->eof_told[SIM_CLIENT_SIDE] &&
+        !sim->profile.lies && sim_unread(sim, conn, SIM_CLIENT_SIDE))
+      sim_fail(sim, "c%u closes conn %u with a reply unread (S4)", client->index, conn->id);
     conn->session = NULL;
     ledger_client_left(sim, conn);
     sim_close(sim, conn, SIM_CLIENT_SIDE);
@@ -154,10 +158,24 @@ static void close_session(struct sim *sim, struct sim_client *client, struct tkt
   tkt_session_closed(session, local(sim, client));
 }
 
+/* B4: backoff, and at most so many sessions of one address. */
+static void check_dials(struct sim *sim, struct sim_client *client) {
+  int64_t *oldest = &client->dials[client->dial_count++ % SIM_DIALS_A_SECOND];
+  if (*oldest != 0 && sim->now - *oldest < TKT_S)
+    sim_fail(sim, "c%u dials %d times a second", client->index, SIM_DIALS_A_SECOND);
+  *oldest = sim->now;
+  unsigned open = 0;
+  for (unsigned i = 0; i < sim->conn_high; i++)
+    if (sim->conns[i].used && sim->conns[i].client == client->index && sim->conns[i].session)
+      open++;
+  if (open > SIM_SESSIONS_A_CLIENT) sim_fail(sim, "c%u has %u sessions open", client->index, open);
+}
+
 static void serve(struct sim *sim, struct sim_client *client, struct tkt_session *session) {
   struct sim_conn *conn = tkt_session_stream(session);
   unsigned wants = tkt_session_wants(session);
   if ((wants & TKT_WANT_CONNECT) && !conn && !(wants & TKT_WANT_CLOSE)) {
+    check_dials(sim, client);
     conn = sim_connect(sim, client->index);
     if (!conn) {
       tkt_session_failed(session, "no descriptor left", local(sim, client));

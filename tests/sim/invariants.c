@@ -212,6 +212,11 @@ void invariants_released(struct sim *sim, struct sim_actor *actor, const struct 
   if (sim->profile.lies) return;
   struct sim_grant *g = ledger_grant(sim, actor->release_token);
   const struct sim_client *client = &sim->clients[actor->client];
+  /* R4: whatever else is under way, a release is not held up. */
+  if (sim->profile.quiet && !client->closing &&
+      sim_local(sim, &client->clock) - actor->started > 500 * TKT_MS)
+    sim_fail(sim, "c%u a%u: a release takes %.6f s on a quiet network", actor->client, actor->index,
+             (double)(sim_local(sim, &client->clock) - actor->started) / 1e9);
   switch (call->outcome) {
   case TKT_OK:
     if (actor->expect_wrong)

@@ -182,6 +182,19 @@ int64_t sim_readable_at(const struct sim_conn *conn, enum sim_side side) {
   return pipe->reset_at < at ? pipe->reset_at : at;
 }
 
+bool sim_unread(const struct sim *sim, const struct sim_conn *conn, enum sim_side side) {
+  const struct sim_pipe *pipe = &conn->pipes[1 - side];
+  if (pipe->reset_at <= sim->now && pipe->reset_drops) return false;
+  uint32_t at = pipe->head;
+  for (uint32_t i = 0; i < pipe->segment_count; i++) {
+    const struct sim_segment *s = &pipe->segments[(pipe->first_segment + i) % SIM_PIPE_SEGMENTS];
+    if (max64(s->at, pipe->stall_until) > sim->now) break;
+    for (uint32_t j = 0; j < s->len; j++, at++)
+      if (pipe->bytes[at % SIM_PIPE_BYTES] != '\n') return true; /* keep-alives are no loss */
+  }
+  return false;
+}
+
 bool sim_writable(const struct sim_conn *conn, enum sim_side side) {
   const struct sim_pipe *pipe = &conn->pipes[side];
   return conn->closed[1 - side] ||

@@ -24,6 +24,8 @@ void sim_close(struct sim *sim, struct sim_conn *conn, enum sim_side side);
 
 /* When `side` has something to read (bytes, end, reset) or room to write; TKT_NEVER. */
 int64_t sim_readable_at(const struct sim_conn *conn, enum sim_side side);
+/* Bytes of replies that arrived at `side` and were not read. */
+bool sim_unread(const struct sim *sim, const struct sim_conn *conn, enum sim_side side);
 bool sim_writable(const struct sim_conn *conn, enum sim_side side);
 
 /* Faults: both directions die; one direction stops for a while. */

@@ -27,6 +27,8 @@ enum {
   SIM_CONNS = 192,
   SIM_PIPE_BYTES = 4096,
   SIM_PIPE_SEGMENTS = 64,
+  SIM_DIALS_A_SECOND = 24,
+  SIM_SESSIONS_A_CLIENT = 2 + 8, /* in use, and closing ones (B4) */
   SIM_HISTORY = 64,
   SIM_HISTORY_TEXT = 176,
   SIM_GRANTS = 16384,
@@ -266,6 +268,8 @@ struct sim_client {
   int64_t close_bound;
   int64_t reopen_at;
   uint64_t opened;
+  int64_t dials[SIM_DIALS_A_SECOND]; /* world: the latest ones */
+  unsigned dial_count;
   struct sim_actor actors[SIM_ACTORS];
   /* Ended so or forgotten, by key and lease: what may still be in flight with nobody behind it. */
   uint32_t unknown[SIM_KEYS][TKT_LEASE_MAX_S + 1];
