@@ -8,7 +8,7 @@
  *
  *   ticketing_options  built with one setter a setting, read by ticketing_broker_open, then free it
  *   ticketing_broker   one a process: owns the sessions to the server
- *   ticketing_op       one thing under way: an acquire, a release, a wait for readiness, a close
+ *   ticketing_op       one thing under way: an acquire, a release, a watch, a close ...
  *   ticketing_ticket   what a granted acquire hands out
  *   ticketing_queue    optional: where ended ops are reported, with a descriptor to poll
  *
@@ -266,6 +266,36 @@ typedef struct ticketing_counter {
 TICKETING_API size_t ticketing_broker_counters(const ticketing_broker *broker,
                                                ticketing_counter *counters, size_t room);
 
+#define TICKETING_LOG_DEBUG 1
+#define TICKETING_LOG_INFO 2
+#define TICKETING_LOG_WARNING 3
+#define TICKETING_LOG_ERROR 4
+
+/* Room for any sentence of the log, NUL included. */
+#define TICKETING_LOG_TEXT_SIZE 512
+
+/* Starts with its size so that it can grow: initialise with TICKETING_LOG_ENTRY_INIT. */
+typedef struct ticketing_log_entry {
+  size_t size;   /* sizeof(ticketing_log_entry), of the header you compiled with */
+  int64_t at_ns; /* when it happened, on ticketing_now_ns's clock */
+  uint64_t lost; /* entries overwritten, undrained, right before this one */
+  int32_t level; /* TICKETING_LOG_* */
+  char text[TICKETING_LOG_TEXT_SIZE]; /* a sentence that names the address, never a secret (T3) */
+} ticketing_log_entry;
+
+#define TICKETING_LOG_ENTRY_INIT                                                                   \
+  {                                                                                                \
+    sizeof(ticketing_log_entry), 0, 0, 0, {                                                        \
+      0                                                                                            \
+    }                                                                                              \
+  }
+
+/* Takes the oldest entry of the broker's log: sessions that came up or ended, and why; refusals;
+ * faults of servers; who leads; what was left to its lease. TICKETING_OK and *entry, or
+ * TICKETING_PENDING: there is none. The log keeps the last 256 entries and calls nobody: drain it
+ * when you like, or never. E_INVALID_ARGUMENT (`size`), E_FORKED. */
+TICKETING_API int ticketing_broker_log_next(ticketing_broker *broker, ticketing_log_entry *entry);
+
 /* --- completion queue ------------------------------------------------------------------------ */
 
 /* A queue collects ops that ended. A broker may have many, for instance one per event loop.
@@ -346,6 +376,7 @@ TICKETING_API int ticketing_acquire_start(ticketing_broker *broker,
 #define TICKETING_OP_RELEASE 2
 #define TICKETING_OP_WAIT_READY 3
 #define TICKETING_OP_CLOSE 4
+#define TICKETING_OP_WATCH 5
 
 /* TICKETING_OP_*. */
 TICKETING_API int ticketing_op_kind(const ticketing_op *op);
@@ -418,6 +449,17 @@ TICKETING_API int ticketing_ticket_release(ticketing_ticket *ticket, char *messa
  * the release goes on. */
 TICKETING_API int ticketing_ticket_release_start(ticketing_ticket *ticket, ticketing_queue *queue,
                                                  void *user, ticketing_op **op_out);
+
+/* Starts a watch of the ticket (G2): an operation that ends as TICKETING_OK `lead_ns` before the
+ * ticket's validity ends (0..FOREVER; at once where that instant is over), or as
+ * TICKETING_NOT_CURRENT where the ticket was released or its handle freed before, or E_CLOSED; for
+ * telling the work in time to stop. It does not keep the ticket, and changes nothing about it;
+ * cancelled, it ends as E_CANCELLED. A ticket may have many. See ticketing_acquire_start for
+ * `queue`, `user`, `op_out`, and for what a start itself returns. In CALLER mode it ends in a
+ * dispatch; the broker's descriptor is readable when it is due. */
+TICKETING_API int ticketing_ticket_watch_start(ticketing_ticket *ticket, int64_t lead_ns,
+                                               ticketing_queue *queue, void *user,
+                                               ticketing_op **op_out);
 
 /* Keeps the grant alive beyond this handle: freeing it no longer releases. From here on it is yours
  * to release, for instance from another process by keys and token (G4). */

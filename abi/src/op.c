@@ -5,7 +5,8 @@
 _Static_assert((int)TKT_OP_ACQUIRE == TICKETING_OP_ACQUIRE &&
                    (int)TKT_OP_RELEASE == TICKETING_OP_RELEASE &&
                    (int)TKT_OP_WAIT_READY == TICKETING_OP_WAIT_READY &&
-                   (int)TKT_OP_CLOSE == TICKETING_OP_CLOSE,
+                   (int)TKT_OP_CLOSE == TICKETING_OP_CLOSE &&
+                   (int)TKT_OP_WATCH == TICKETING_OP_WATCH,
                "the driver's kinds and the header differ");
 
 int ticketing_op_kind(const ticketing_op *handle) {

@@ -38,6 +38,9 @@ static int fill(struct tkt_broker *broker, const struct tkt_client_config *confi
   broker->read_buffer = malloc(TKT_READ_SIZE);
   broker->client = tkt_client_new(&seeded, tkt_clock_now());
   if (!broker->read_buffer || !broker->client) return TKT_NO_MEMORY;
+  if (broker->trust.tls && broker->trust.mode == TKT_TLS_SKIP_VERIFY)
+    tkt_client_note(broker->client, TKT_LOG_WARNING,
+                    "TLS without verification: whoever answers is trusted (for tests only)");
   /* Makes the descriptor readable: the first turn dials. */
   tkt_poller_wake(&broker->poller);
   if (broker->mode == TKT_IO_THREAD && tkt_io_thread_start(broker) != 0) return TKT_DRIVE_SYSTEM;
@@ -144,4 +147,12 @@ size_t tkt_broker_counters(struct tkt_broker *broker, struct tkt_counter *out, s
   for (size_t i = 0; i < OURS && count + i < room; i++)
     out[count + i] = ours[i];
   return count + OURS;
+}
+
+bool tkt_broker_log_next(struct tkt_broker *broker, struct tkt_log_entry *entry_out) {
+  tkt_lock_take(&broker->lock);
+  bool any = tkt_client_log_next(broker->client, entry_out);
+  tkt_lock_give(&broker->lock);
+  tkt_broker_look_again(broker);
+  return any;
 }

@@ -105,6 +105,9 @@ void tkt_broker_look_again(struct tkt_broker *broker);
 /* Copies counters as tkt_client_counters does, and the driver's own behind them. */
 size_t tkt_broker_counters(struct tkt_broker *broker, struct tkt_counter *out, size_t room);
 
+/* The oldest entry of the log; false: there is none. */
+bool tkt_broker_log_next(struct tkt_broker *broker, struct tkt_log_entry *entry_out);
+
 /* CALLER mode. The descriptor to poll; -1 in THREAD mode. */
 int tkt_broker_fd(struct tkt_broker *broker);
 

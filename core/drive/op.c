@@ -4,6 +4,7 @@
 #include "drive/broker.h"
 #include "drive/op_store.h"
 #include "drive/queue.h"
+#include "net/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static bool copy_keys(struct tkt_op *op, const struct tkt_span *keys, size_t cou
 
 static int start(struct tkt_op *op, struct tkt_op **op_out) {
   struct tkt_broker *broker = op->broker;
+  op->call.asked_at = tkt_clock_now(); /* in CALLER mode the engine hears of it later */
   *op_out = op;
   tkt_broker_kick(broker, tkt_inbox_push_new(&broker->inbox, &op->node, TKT_COMMAND_START));
   return TKT_OK;
@@ -95,14 +97,29 @@ int tkt_op_acquire(struct tkt_broker *broker, const struct tkt_acquire_plan *pla
   return start(op, op_out);
 }
 
-int tkt_op_release(struct tkt_lent *lent, struct tkt_queue *queue, void *user,
-                   struct tkt_op **op_out) {
+/* An op about a ticket, which has a hold on it. */
+static struct tkt_op *make_of_ticket(struct tkt_lent *lent, enum tkt_op_kind kind,
+                                     struct tkt_queue *queue, void *user) {
   struct tkt_op *of = tkt_lent_op(lent);
-  struct tkt_op *op = make(of->broker, TKT_OP_RELEASE, queue, user);
-  if (!op) return TKT_NO_MEMORY;
+  struct tkt_op *op = make(of->broker, kind, queue, user);
+  if (!op) return NULL;
   atomic_fetch_add(&lent->holds, 1);
   tkt_op_ref(of);
   op->ticket_of = of;
+  return op;
+}
+
+int tkt_op_release(struct tkt_lent *lent, struct tkt_queue *queue, void *user,
+                   struct tkt_op **op_out) {
+  struct tkt_op *op = make_of_ticket(lent, TKT_OP_RELEASE, queue, user);
+  return op ? start(op, op_out) : TKT_NO_MEMORY;
+}
+
+int tkt_op_watch(struct tkt_lent *lent, int64_t lead_ns, struct tkt_queue *queue, void *user,
+                 struct tkt_op **op_out) {
+  struct tkt_op *op = make_of_ticket(lent, TKT_OP_WATCH, queue, user);
+  if (!op) return TKT_NO_MEMORY;
+  op->timeout_ns = lead_ns;
   return start(op, op_out);
 }
 

@@ -38,7 +38,7 @@ struct tkt_lent {
   struct tkt_ticket *ticket; /* the engine's; NULL after the drop */
   _Atomic int state;         /* enum tkt_take_state */
   _Atomic unsigned holds;    /* who may still use the ticket: the op or the handle, and each release
-                                the engine has not seen yet; the last one out drops it */
+                                or watch the engine has not seen yet; the last one out drops it */
   _Atomic bool detached;
   _Atomic int released;              /* TKT_PENDING, or how a release of it ended for good */
   _Atomic int64_t late_remaining_ns; /* LATE: what was left */
@@ -50,6 +50,7 @@ enum tkt_op_kind {
   TKT_OP_RELEASE,
   TKT_OP_WAIT_READY,
   TKT_OP_CLOSE,
+  TKT_OP_WATCH,
 };
 
 /* Commands of an op's inbox node, carried out in this order. */
@@ -84,7 +85,7 @@ struct tkt_op {
   struct tkt_list live;
   struct tkt_call call;
   struct tkt_lent lent;     /* an acquire's ticket */
-  struct tkt_op *ticket_of; /* a release of this acquire's ticket; counted; or NULL */
+  struct tkt_op *ticket_of; /* a release or watch of this acquire's ticket; counted; or NULL */
 
   /* What the start needs. */
   enum tkt_op_kind kind;
@@ -92,7 +93,7 @@ struct tkt_op {
   uint8_t wait_s;
   uint8_t lease_s;
   int64_t budget_ns;
-  int64_t timeout_ns;
+  int64_t timeout_ns; /* a watch: the lead */
   uint64_t token;
   uint8_t *keys; /* each a length byte and its bytes; `inline_keys` or allocated */
   uint8_t inline_keys[TKT_KEY_MAX + 1];
@@ -110,6 +111,9 @@ int tkt_op_release_exact(struct tkt_broker *broker, const struct tkt_span *keys,
                          struct tkt_op **op_out);
 int tkt_op_wait_ready(struct tkt_broker *broker, int64_t timeout_ns, struct tkt_queue *queue,
                       void *user, struct tkt_op **op_out);
+/* Keeps the handle only until the engine has seen the start: a watch holds no ticket. */
+int tkt_op_watch(struct tkt_lent *lent, int64_t lead_ns, struct tkt_queue *queue, void *user,
+                 struct tkt_op **op_out);
 int tkt_op_close(struct tkt_broker *broker, struct tkt_queue *queue, void *user,
                  struct tkt_op **op_out);
 

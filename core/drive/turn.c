@@ -39,7 +39,8 @@ static int take_early(struct tkt_broker *broker, struct tkt_op *op, int64_t now)
 }
 
 static void note_release(struct tkt_op *op, int status) {
-  if (op->ticket_of && (status == TKT_OK || status == TKT_NOT_CURRENT))
+  if (op->kind == TKT_OP_RELEASE && op->ticket_of &&
+      (status == TKT_OK || status == TKT_NOT_CURRENT))
     atomic_store(&op->ticket_of->lent.released, status);
 }
 
@@ -91,6 +92,12 @@ static void start_release(struct tkt_broker *broker, struct tkt_op *op, int64_t 
   }
 }
 
+static void start_watch(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  struct tkt_lent *lent = &op->ticket_of->lent;
+  tkt_client_watch(broker->client, &op->call, lent->ticket, op->timeout_ns, now);
+  tkt_lent_put_locked(lent, now);
+}
+
 /* A dead broker answers by itself: what was settled stays so, a close is done, the rest is
  * closed. */
 static void start_dead(struct tkt_op *op, struct tkt_ended *ended, int64_t now) {
@@ -98,7 +105,7 @@ static void start_dead(struct tkt_op *op, struct tkt_ended *ended, int64_t now) 
   op->call.kind = (enum tkt_call_kind)op->kind;
   if (op->ticket_of) {
     int before = atomic_load(&op->ticket_of->lent.released);
-    if (before != TKT_PENDING) status = before;
+    if (op->kind == TKT_OP_RELEASE && before != TKT_PENDING) status = before;
     tkt_lent_put_locked(&op->ticket_of->lent, now);
   }
   op->call.outcome = (enum tkt_outcome)status;
@@ -122,6 +129,9 @@ static void start(struct tkt_broker *broker, struct tkt_op *op, struct tkt_ended
     break;
   case TKT_OP_WAIT_READY:
     tkt_client_wait_ready(broker->client, &op->call, op->timeout_ns, now);
+    break;
+  case TKT_OP_WATCH:
+    start_watch(broker, op, now);
     break;
   case TKT_OP_CLOSE:
     tkt_client_close(broker->client, &op->call, now);

@@ -74,6 +74,7 @@ static void null_handles_are_refused(void **state) {
   assert_int_equal(ticketing_ticket_remaining_ns(NULL), 0);
   assert_int_equal(ticketing_ticket_release(NULL, NULL), invalid);
   assert_int_equal(ticketing_ticket_release_start(NULL, NULL, NULL, &op), invalid);
+  assert_int_equal(ticketing_ticket_watch_start(NULL, 0, NULL, NULL, &op), invalid);
   ticketing_ticket_detach(NULL);
   ticketing_ticket_free(NULL);
 }
@@ -99,6 +100,8 @@ static void null_places_are_refused(void **state) {
   assert_int_equal(ticketing_release_start(f.broker, &key, 1, 1, NULL, NULL, NULL, NULL), invalid);
   ticketing_ticket *held = must_acquire(f.broker, "k");
   assert_int_equal(ticketing_ticket_release_start(held, NULL, NULL, NULL), invalid);
+  assert_int_equal(ticketing_ticket_watch_start(held, -1, NULL, NULL, &op), invalid);
+  assert_int_equal(ticketing_ticket_watch_start(held, 0, NULL, NULL, NULL), invalid);
   op = start_acquire(f.broker, "l", 1, NULL, NULL);
   assert_int_equal(ticketing_op_take_ticket(op, NULL), invalid);
   ticketing_op_free(op);

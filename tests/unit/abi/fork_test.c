@@ -54,6 +54,9 @@ static int every_entry_says_forked(const struct handles *h) {
   CHECK(ticketing_ticket_remaining_ns(h->ticket) == 0);
   CHECK(ticketing_ticket_release(h->ticket, message) == forked);
   CHECK(ticketing_ticket_release_start(h->ticket, NULL, NULL, &op) == forked);
+  CHECK(ticketing_ticket_watch_start(h->ticket, 0, NULL, NULL, &op) == forked);
+  ticketing_log_entry entry = TICKETING_LOG_ENTRY_INIT;
+  CHECK(ticketing_broker_log_next(h->broker, &entry) == forked);
   CHECK(ticketing_release(h->broker, &key, 1, 1, message) == forked);
   CHECK(ticketing_release_start(h->broker, &key, 1, 1, NULL, NULL, &op, message) == forked);
   ticketing_ticket_detach(h->ticket);
