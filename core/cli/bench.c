@@ -8,6 +8,7 @@
 #include "cli/scratch.h"
 #include "cli/status.h"
 #include "cli/streams.h"
+#include "cli/throwaway_certificate.h"
 #include "cli/token_file.h"
 #include "cli/values.h"
 
@@ -23,6 +24,7 @@ struct bench {
   const char *name;
   struct tkt_bench_options options;
   const char *token; /* NULL: none */
+  struct tkt_cli_tls tls;
 };
 
 static int pin_self(int cpu) {
@@ -62,6 +64,7 @@ static int run_workload(const struct bench *bench, const char *address, bool cyc
   }
   result->plan.address = address;
   result->plan.token = bench->token;
+  result->plan.tls = bench->tls;
   result->plan.io_mode = bench->options.io_mode;
   result->plan.show_progress = isatty(STDERR_FILENO) == 1;
   int rc = cycle ? measure_cycle(bench, result) : measure_latency(bench, result);
@@ -97,8 +100,19 @@ static int run_workloads(const struct bench *bench, const char *address) {
   return tkt_interrupted() ? TKT_EXIT_SIGNAL + tkt_interrupted() : status;
 }
 
-static int run_on_private_server(const struct bench *bench) {
+/* The private server's certificate where TLS was asked for, and our trust in it. */
+static bool secure(struct bench *bench, const char *folder, struct tkt_throwaway *throwaway,
+                   char *why) {
+  bench->tls = (struct tkt_cli_tls){.off = true};
+  if (!tkt_cli_tls_given(&bench->options.tls)) return true;
+  if (!tkt_throwaway_make(throwaway, folder, why)) return false;
+  bench->tls = (struct tkt_cli_tls){.ca_file = throwaway->certificate};
+  return true;
+}
+
+static int run_on_private_server(struct bench *bench) {
   struct tkt_scratch scratch;
+  struct tkt_throwaway throwaway;
   struct tkt_private_server server;
   char why[TKT_VALUE_WHY_SIZE];
   if (!tkt_scratch_make(&scratch, "bench", why)) {
@@ -106,7 +120,9 @@ static int run_on_private_server(const struct bench *bench) {
     return TKT_EXIT_SYSTEM;
   }
   int status = TKT_EXIT_NO_SERVER;
-  if (tkt_private_server_start(&server, scratch.path, bench->options.server_cpu, why)) {
+  if (secure(bench, scratch.path, &throwaway, why) &&
+      tkt_private_server_start(&server, scratch.path, bench->options.server_cpu,
+                               bench->tls.off ? NULL : &throwaway, why)) {
     status = run_workloads(bench, server.address);
     tkt_private_server_stop(&server);
   } else if (tkt_interrupted()) {
@@ -126,6 +142,7 @@ static int run_on_named_server(struct bench *bench) {
                             : tkt_tokens_read_environment(&tokens, "TICKETING_CLIENT_TOKEN", why);
   int status = TKT_EXIT_USAGE;
   if (read) {
+    bench->tls = o->tls;
     bench->token = tokens.count ? tokens.entries[0].secret : NULL;
     status = run_workloads(bench, o->address);
   } else {

@@ -6,6 +6,7 @@
 #define TKT_CLI_BENCH_H
 
 #include "cli/bench_histogram.h"
+#include "cli/tls_options.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,7 @@ enum {
 struct tkt_bench_plan {
   const char *address;
   const char *token; /* NULL: none */
+  struct tkt_cli_tls tls;
   uint32_t tasks;
   uint32_t keys;
   uint64_t cycles;

@@ -105,6 +105,11 @@ static bool complete(struct tkt_bench_options *o, char *why) {
   } else if (o->token_file && !o->address) {
     snprintf(why, TKT_VALUE_WHY_SIZE,
              "--token-file belongs to --addr; the private server asks none");
+  } else if (!o->address && (o->tls.ca_file || o->tls.skip_verify)) {
+    snprintf(why, TKT_VALUE_WHY_SIZE,
+             "%s belongs to --addr; with the private server write --tls, it makes its own "
+             "certificate",
+             o->tls.ca_file ? "--tls-ca" : "--tls-skip-verify");
   } else if (o->threads && o->io_mode == TICKETING_IO_CALLER) {
     snprintf(why, TKT_VALUE_WHY_SIZE,
              "--threads belongs to --io thread; an event loop has --tasks");
@@ -126,6 +131,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   char why[TKT_VALUE_WHY_SIZE];
   bool good = true;
   switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->tls;
+    break;
   case 'a':
     o->address = arg;
     good = tkt_value_address("--addr", arg, why);
@@ -182,9 +190,12 @@ static char *help(int key, const char *text, void *input) {
                          statuses);
 }
 
+static const struct argp_child children[] = {{&tkt_cli_tls_argp, 0, NULL, 0}, {0}};
+
 static const struct argp argp = {
     .options = options,
     .parser = parse,
+    .children = children,
     .args_doc = "[cycle] [latency]",
     .doc = "Measure acquire/release cycles against a lock server: a private one on a free loopback "
            "port, started and stopped here, or the one named by --addr.",

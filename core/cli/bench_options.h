@@ -2,6 +2,8 @@
 #ifndef TKT_CLI_BENCH_OPTIONS_H
 #define TKT_CLI_BENCH_OPTIONS_H
 
+#include "cli/tls_options.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,7 +14,8 @@ struct tkt_bench_options {
   int io_mode;
   int server_cpu, client_cpu; /* TKT_PRIVATE_ANY_CPU: not pinned */
   bool json;
-  bool cycle, latency; /* at least one */
+  struct tkt_cli_tls tls; /* with a private server: only whether */
+  bool cycle, latency;    /* at least one */
 };
 
 /* Reads and checks it. A wrong one ends the process with TKT_EXIT_USAGE and a sentence, --help with

@@ -1,6 +1,8 @@
 /* What every workload of the bench begins with and counts. */
 #include "cli/bench.h"
 
+#include "cli/values.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,11 +17,14 @@ int tkt_bench_connect(const struct tkt_bench_plan *plan, struct tkt_bench_result
   if (rc == TICKETING_OK && plan->token)
     rc = ticketing_options_set_token(options, plan->token, strlen(plan->token));
   if (rc == TICKETING_OK) rc = ticketing_options_set_io_mode(options, plan->io_mode);
+  char why[TKT_VALUE_WHY_SIZE] = "";
+  if (rc == TICKETING_OK && !tkt_cli_tls_apply(&plan->tls, "ticketing bench", options, why))
+    rc = TICKETING_E_INVALID_ARGUMENT;
   /* All tasks may have a request under way; the default of the library covers the usual run. */
   if (rc == TICKETING_OK && plan->tasks > 1024)
     rc = ticketing_options_set_max_in_flight(options, plan->tasks);
   if (rc == TICKETING_OK) rc = ticketing_broker_open(options, &broker);
-  const char *refusal = options ? ticketing_options_message(options) : "";
+  const char *refusal = *why ? why : options ? ticketing_options_message(options) : "";
   if (rc != TICKETING_OK) {
     snprintf(result->first_failure, sizeof result->first_failure, "%s",
              *refusal ? refusal : ticketing_error_text(rc));

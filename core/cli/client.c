@@ -35,6 +35,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   struct tkt_cli_client_options *o = state->input;
   char why[TKT_VALUE_WHY_SIZE];
   switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->tls;
+    return 0;
   case 'a':
     if (!tkt_value_address("--addr", arg, why)) argp_error(state, "%s", why);
     if (o->address_count == TKT_CLIENT_ADDRESSES_MAX)
@@ -49,7 +52,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-const struct argp tkt_cli_client_argp = {.options = options, .parser = parse};
+static const struct argp_child children[] = {{&tkt_cli_tls_argp, 0, NULL, 0}, {0}};
+
+const struct argp tkt_cli_client_argp = {.options = options, .parser = parse, .children = children};
 
 /* --- life ---------------------------------------------------------------------------------------
  */
@@ -100,6 +105,12 @@ static int add_token(const char *program, ticketing_options *o,
   return status;
 }
 
+static int add_tls(const char *program, ticketing_options *o,
+                   const struct tkt_cli_client_options *from) {
+  char why[TKT_VALUE_WHY_SIZE];
+  return tkt_cli_tls_apply(&from->tls, program, o, why) ? TKT_EXIT_OK : usage(program, why);
+}
+
 static bool open_signals(struct tkt_cli_client *client) {
   const int watched[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
   sigset_t set;
@@ -123,6 +134,7 @@ int tkt_cli_open(struct tkt_cli_client *client, const char *program,
   int status = tkt_exit_of(ticketing_options_new(&o));
   if (status == TKT_EXIT_OK) status = add_addresses(program, o, from);
   if (status == TKT_EXIT_OK) status = add_token(program, o, from);
+  if (status == TKT_EXIT_OK) status = add_tls(program, o, from);
   if (status == TKT_EXIT_OK) {
     ticketing_options_set_io_mode(o, TICKETING_IO_CALLER);
     int rc = open_signals(client) ? ticketing_broker_open(o, &client->broker) : TICKETING_E_SYSTEM;

@@ -6,6 +6,8 @@
 #ifndef TKT_CLI_CLIENT_H
 #define TKT_CLI_CLIENT_H
 
+#include "cli/tls_options.h"
+
 #include <argp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,9 +19,11 @@ struct tkt_cli_client_options {
   const char *addresses[TKT_CLIENT_ADDRESSES_MAX];
   size_t address_count;   /* 0: $TICKETING_ADDR, else 127.0.0.1:5225 */
   const char *token_file; /* NULL: $TICKETING_CLIENT_TOKEN, else none */
+  struct tkt_cli_tls tls;
 };
 
-/* --addr and --token-file, as a child of a command's argp; its input is the options. */
+/* --addr, --token-file and those of TLS, as a child of a command's argp; its input is the options.
+ */
 extern const struct argp tkt_cli_client_argp;
 
 struct tkt_cli_client {

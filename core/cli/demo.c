@@ -148,7 +148,8 @@ static int show_in(const struct demo *demo, const struct tkt_scratch *scratch) {
     return TKT_EXIT_SYSTEM;
   }
   struct tkt_private_server server = {0};
-  if (demo->locks && !tkt_private_server_start(&server, scratch->path, TKT_PRIVATE_ANY_CPU, why)) {
+  if (demo->locks &&
+      !tkt_private_server_start(&server, scratch->path, TKT_PRIVATE_ANY_CPU, NULL, why)) {
     if (tkt_interrupted()) return TKT_EXIT_SIGNAL + tkt_interrupted();
     fprintf(stderr, "%s: %s\n", demo->name, why);
     return TKT_EXIT_NO_SERVER;

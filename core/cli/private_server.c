@@ -1,5 +1,6 @@
 #include "cli/private_server.h"
 
+#include "cli/throwaway_certificate.h"
 #include "cli/values.h"
 
 #include <ctype.h>
@@ -56,7 +57,8 @@ static char **server_environment(void) {
 }
 
 /* The child's half; never returns. Only async-signal-safe calls: the parent may have threads. */
-static void become_server(const char *data, const char *log, int cpu, int ready_fd, pid_t parent,
+static void become_server(const char *data, const char *log, int cpu,
+                          const struct tkt_throwaway *tls, int ready_fd, pid_t parent,
                           char **environment) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -85,13 +87,17 @@ static void become_server(const char *data, const char *log, int cpu, int ready_
   char *const arguments[] = {(char[]){"ticketing"},
                              (char[]){"serve"},
                              (char[]){"--listen"},
-                             (char[]){"127.0.0.1:0"},
+                             tls ? (char[]){"127.0.0.1:0,tls"} : (char[]){"127.0.0.1:0"},
                              (char[]){"--durability"},
                              (char[]){"memory"},
                              (char[]){"--ready-fd"},
                              (char[]){"3"},
                              (char[]){"--data"},
                              (char *)(uintptr_t)data,
+                             tls ? (char[]){"--tls-cert"} : NULL,
+                             tls ? (char *)(uintptr_t)tls->certificate : NULL,
+                             (char[]){"--tls-key"},
+                             tls ? (char *)(uintptr_t)tls->key : NULL,
                              NULL};
   execve("/proc/self/exe", arguments, environment);
   static const char sentence[] = "cannot run /proc/self/exe\n";
@@ -151,7 +157,7 @@ static void last_log_line(const char *log, char *line, size_t size) {
 }
 
 bool tkt_private_server_start(struct tkt_private_server *server, const char *folder, int cpu,
-                              char *why) {
+                              const struct tkt_throwaway *tls, char *why) {
   *server = (struct tkt_private_server){0};
   char data[PATH_SIZE], log[PATH_SIZE];
   snprintf(data, sizeof data, "%s/server", folder);
@@ -164,7 +170,7 @@ bool tkt_private_server_start(struct tkt_private_server *server, const char *fol
   char **environment = server_environment();
   pid_t parent = getpid();
   pid_t pid = environment ? fork() : -1;
-  if (pid == 0) become_server(data, log, cpu, ready[1], parent, environment);
+  if (pid == 0) become_server(data, log, cpu, tls, ready[1], parent, environment);
   close(ready[1]);
   free(environment);
   if (pid < 0) {

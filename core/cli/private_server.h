@@ -13,12 +13,14 @@ struct tkt_private_server {
   char address[TKT_PRIVATE_ADDRESS_SIZE];
 };
 
+struct tkt_throwaway;
+
 /* Starts one whose data directory and log ("server.log") are in `folder`, on CPU `cpu` or any. It
  * is a process group of its own, so that Ctrl-C in the terminal does not reach it, and ends when
- * the calling thread does. Blocks until it serves, at most 10 s. False: a sentence in `why`
- * (TKT_VALUE_WHY_SIZE bytes), nothing runs. */
+ * the calling thread does. With `tls` it speaks TLS with this certificate. Blocks until it serves,
+ * at most 10 s. False: a sentence in `why` (TKT_VALUE_WHY_SIZE bytes), nothing runs. */
 bool tkt_private_server_start(struct tkt_private_server *server, const char *folder, int cpu,
-                              char *why);
+                              const struct tkt_throwaway *tls, char *why);
 
 /* True while it runs; afterwards its pid is 0. */
 bool tkt_private_server_alive(struct tkt_private_server *server);

@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEFAULT_LISTEN "127.0.0.1:5225"
+/* Both protocols, each on the port its clients expect. */
+static const char *const default_listens[] = {"127.0.0.1:5225", "127.0.0.1:5325,wire=3"};
+enum { DEFAULT_LISTENS = sizeof default_listens / sizeof *default_listens };
 #define TOKENS_VARIABLE "TICKETING_CLIENT_TOKENS"
 
 /* --- limits: one table for options, help and reading --------------------------------------------
@@ -74,9 +76,9 @@ struct serve {
 
 static const struct argp_option options[] = {
     {"listen", 'l', "HOST:PORT", 0,
-     "Where to listen, a numeric address or localhost; port 0 takes a free port; ,wire=2 and ,tls "
-     "may follow. "
-     "Repeat it for several (default " DEFAULT_LISTEN ")",
+     "Where to listen, a numeric address or localhost; port 0 takes a free port; ,wire=2 (default) "
+     "or ,wire=3, and ,tls may follow. Repeat it for several (default: 127.0.0.1:5225 and "
+     "127.0.0.1:5325,wire=3)",
      1},
     {"data", OPTION_DATA, "DIR", 0,
      "Directory of this server's state, made if missing, one server each (default: "
@@ -340,9 +342,11 @@ int tkt_cli_serve(int argc, char **argv) {
   serve.config.log = (struct tkt_log){.fd = STDERR_FILENO, .level = TKT_LOG_INFO};
   serve.config.ready_fd = -1;
   if (argp_parse(&argp, argc, argv, 0, NULL, &serve) != 0) return TKT_EXIT_SYSTEM;
-  if (serve.config.listen_count == 0 &&
-      tkt_listen_spec_parse(DEFAULT_LISTEN, &serve.listens[0], why))
-    serve.config.listen_count = 1;
+  for (size_t i = 0; serve.listens[0].wire == NULL || i > 0; i++) {
+    if (i == DEFAULT_LISTENS) break;
+    if (tkt_listen_spec_parse(default_listens[i], &serve.listens[i], why))
+      serve.config.listen_count = i + 1;
+  }
   serve.program = argv[0];
   struct tkt_tokens tokens;
   bool read = serve.token_file ? tkt_tokens_read_file(&tokens, argv[0], serve.token_file, why)

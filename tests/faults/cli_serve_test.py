@@ -49,10 +49,10 @@ class Serve(Case):
             self.assertIn("grants=1", log)
             self.assertNotIn(token, log)
 
-    def test_sigint_ends_clean_and_sighup_changes_nothing(self):
+    def test_sigint_ends_clean_and_sighup_without_files_changes_nothing(self):
         with Server() as server:
             server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: "signal=HUP" in server.read_log(), "SIGHUP in the log")
+            wait_until(lambda: "nothing to reload" in server.read_log(), "SIGHUP in the log")
             self.took(cli("acquire", "k", addr=server.address))
             server.process.send_signal(signal.SIGINT)
             self.assertEqual(server.process.wait(PATIENCE), OK)
@@ -102,7 +102,7 @@ class Serve(Case):
 
     def test_listeners_that_cannot_be(self):
         for value, status, part in (("127.0.0.1", USAGE, "port"), ("127.0.0.1:65536", USAGE, "65535"),
-                                    ("127.0.0.1:1,wire=3", USAGE, "not there yet"),
+                                    ("127.0.0.1:1,wire=4", USAGE, "no option"),
                                     ("127.0.0.1:1,tls", USAGE, "--tls-cert is missing"),
                                     ("127.0.0.1:1,colour=red", USAGE, "'colour=red'"),
                                     ("198.51.100.7:0", USAGE, "--token-file")):
