@@ -335,6 +335,13 @@ static int run(struct serve *serve) {
   return status_of(result, number);
 }
 
+static void listen_by_default(struct serve *serve) {
+  char why[TKT_DAEMON_WHY_SIZE];
+  for (size_t i = 0; i < DEFAULT_LISTENS; i++)
+    if (tkt_listen_spec_parse(default_listens[i], &serve->listens[serve->config.listen_count], why))
+      serve->config.listen_count++;
+}
+
 int tkt_cli_serve(int argc, char **argv) {
   static struct serve serve; /* large, and used once */
   char why[TKT_DAEMON_WHY_SIZE];
@@ -342,11 +349,7 @@ int tkt_cli_serve(int argc, char **argv) {
   serve.config.log = (struct tkt_log){.fd = STDERR_FILENO, .level = TKT_LOG_INFO};
   serve.config.ready_fd = -1;
   if (argp_parse(&argp, argc, argv, 0, NULL, &serve) != 0) return TKT_EXIT_SYSTEM;
-  for (size_t i = 0; serve.listens[0].wire == NULL || i > 0; i++) {
-    if (i == DEFAULT_LISTENS) break;
-    if (tkt_listen_spec_parse(default_listens[i], &serve.listens[i], why))
-      serve.config.listen_count = i + 1;
-  }
+  if (serve.config.listen_count == 0) listen_by_default(&serve);
   serve.program = argv[0];
   struct tkt_tokens tokens;
   bool read = serve.token_file ? tkt_tokens_read_file(&tokens, argv[0], serve.token_file, why)

@@ -17,24 +17,21 @@ static bool option_begins(const char *option, size_t len, const char *name) {
 static bool read_option(const char *text, const char *option, size_t len,
                         struct tkt_listen_spec *out, char *why) {
   int shown = len > 64 ? 64 : (int)len;
-  if (option_is(option, len, "wire=2")) {
-    out->wire = &tkt_wire2;
+  if (option_is(option, len, "wire=2") || option_is(option, len, "wire=3")) {
+    out->wire = option[len - 1] == '2' ? &tkt_wire2 : &tkt_wire3;
     return true;
   }
   if (option_is(option, len, "tls")) {
     out->tls = true;
     return true;
   }
-  if (option_begins(option, len, "wire=3") || option_begins(option, len, "advertise="))
-    return tkt_why(
-        why,
-        "--listen is '%.300s': '%.*s' is not there yet in this version; this server speaks "
-        "wire=2",
-        text, shown, option);
+  if (option_begins(option, len, "advertise="))
+    return tkt_why(why, "--listen is '%.300s': '%.*s' is not there yet in this version", text,
+                   shown, option);
   return tkt_why(
       why,
       "--listen is '%.300s': '%.*s' is no option of a listener; behind HOST:PORT may stand "
-      ",wire=2 and ,tls",
+      ",wire=2 or ,wire=3, and ,tls",
       text, shown, option);
 }
 

@@ -33,6 +33,10 @@ static void an_address_with_options_is_read(void **state) {
   (void)state;
   struct tkt_listen_spec spec;
   char why[TKT_DAEMON_WHY_SIZE], text[TKT_ADDRESS_TEXT_MAX + 1];
+  assert_true(tkt_listen_spec_parse("127.0.0.1:0,tls,wire=3", &spec, why));
+  assert_int_equal(spec.wire->version, 3);
+  assert_true(tkt_listen_spec_parse("127.0.0.1:0,wire=3,wire=2", &spec, why));
+  assert_int_equal(spec.wire->version, 2);
   assert_true(tkt_listen_spec_parse("127.0.0.1:0,wire=2", &spec, why));
   assert_int_equal(spec.address.port, 0);
   assert_int_equal(spec.wire->version, 2);
@@ -66,7 +70,8 @@ static void what_cannot_stand_there_is_refused_by_name(void **state) {
   assert_refused("127.0.0.1:http", "65535");
   assert_refused(":5225", "127.0.0.1:5225");
   assert_refused("::1:5225", "brackets");
-  assert_refused("127.0.0.1:1,wire=3", "'wire=3' is not there yet");
+  assert_refused("127.0.0.1:1,wire=4", "'wire=4' is no option");
+  assert_refused("127.0.0.1:1,wire=", "'wire=' is no option");
   assert_refused("127.0.0.1:1,tls=yes", "'tls=yes' is no option");
   assert_refused("127.0.0.1:1,wire=2,advertise=a:1", "'advertise=a:1' is not there yet");
   assert_refused("127.0.0.1:1,wire=2x", "'wire=2x' is no option");

@@ -35,7 +35,8 @@ struct noted_change {
   enum tkt_change_kind kind;
   uint64_t token;
   int64_t lease_ns;
-  char key[TKT_KEY_MAX + 1];
+  size_t key_count;
+  char key[TKT_KEY_MAX + 1]; /* the first */
 };
 
 /* Notes every change and answers as told. */
@@ -83,8 +84,9 @@ static inline enum tkt_commit note_commit(struct tkt_storage *base, uint64_t bat
   storage->last_batch = batch;
   for (size_t i = 0; i < count && storage->count < CHANGES_MAX; i++) {
     struct noted_change *noted = &storage->changes[storage->count++];
-    assert_int_equal(changes[i].key_count, 1);
+    assert_in_range(changes[i].key_count, 1, TKT_KEY_SET_MAX);
     noted->batch = batch;
+    noted->key_count = changes[i].key_count;
     noted->kind = changes[i].kind;
     noted->token = changes[i].token;
     noted->lease_ns = changes[i].lease_ns;
@@ -190,13 +192,17 @@ static inline struct client *client_slot(struct stage *s) {
 }
 
 /* NULL: refused at accept. */
-static inline struct client *connect_raw(struct stage *s) {
+static inline struct client *connect_on(struct stage *s, const struct tkt_wire *wire) {
   struct client *c = client_slot(s);
   memset(c, 0, sizeof *c);
   c->stage = s;
-  tkt_parser_init(&c->parser, &tkt_wire2, TKT_PHASE_GREETING);
-  c->peer = tkt_server_accept(s->server, &tkt_wire2, c, s->now);
+  tkt_parser_init(&c->parser, wire, TKT_PHASE_GREETING);
+  c->peer = tkt_server_accept(s->server, wire, c, s->now);
   return c->peer ? c : NULL;
+}
+
+static inline struct client *connect_raw(struct stage *s) {
+  return connect_on(s, &tkt_wire2);
 }
 
 static inline bool next_message(struct client *c, struct tkt_msg *msg) {
@@ -255,10 +261,10 @@ static inline struct client *join(struct stage *s) {
 }
 
 static inline void send_message(struct client *c, const struct tkt_msg *msg) {
-  uint8_t frame[512];
-  size_t size = tkt_wire2.encoded_size(msg);
+  uint8_t frame[2200];
+  size_t size = c->parser.wire->encoded_size(msg);
   assert_in_range(size, 1, sizeof frame);
-  tkt_wire2.encode(msg, frame);
+  c->parser.wire->encode(msg, frame);
   send_bytes(c, frame, size);
 }
 
@@ -298,7 +304,7 @@ static inline void decide(struct stage *s, uint64_t batch, enum tkt_commit resul
 /* Signs of life are skipped, as clients do. */
 static inline bool next_reply(struct client *c, struct tkt_msg *msg) {
   while (next_message(c, msg))
-    if (msg->kind != TKT_MSG_KEEPALIVE) return true;
+    if (msg->kind != TKT_MSG_KEEPALIVE && msg->kind != TKT_MSG_LEADER) return true;
   return false;
 }
 
