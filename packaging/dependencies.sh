@@ -24,6 +24,7 @@ tidy shellcheck reads the shell scripts
 tidy git lists the files that belong to the project
 abi g++ the header as strict C++17
 abi binutils nm: what the library exports and imports
+abi abigail-tools abidw, abidiff: what changed since a release
 interop python3-venv a place of its own for the published Python client
 END
 }
