@@ -22,6 +22,7 @@ static void destroy(struct tkt_broker *broker) {
   tkt_fork_guard_release(&broker->guard);
   tkt_op_store_release(&broker->ops);
   tkt_trust_close(&broker->trust);
+  tkt_resolver_free(broker->resolver);
   free(broker->read_buffer);
   free(broker);
 }
@@ -35,9 +36,10 @@ static int fill(struct tkt_broker *broker, const struct tkt_client_config *confi
   struct tkt_client_config seeded = *config;
   if (!tkt_entropy(seeded.seed, sizeof seeded.seed)) return TKT_DRIVE_SYSTEM;
   if (trust && !tkt_trust_copy(&broker->trust, trust)) return TKT_NO_MEMORY;
+  broker->resolver = tkt_resolver_new();
   broker->read_buffer = malloc(TKT_READ_SIZE);
   broker->client = tkt_client_new(&seeded, tkt_clock_now());
-  if (!broker->read_buffer || !broker->client) return TKT_NO_MEMORY;
+  if (!broker->resolver || !broker->read_buffer || !broker->client) return TKT_NO_MEMORY;
   if (broker->trust.tls && broker->trust.mode == TKT_TLS_SKIP_VERIFY)
     tkt_client_note(broker->client, TKT_LOG_WARNING,
                     "TLS without verification: whoever answers is trusted (for tests only)");

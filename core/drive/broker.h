@@ -22,6 +22,7 @@
 #include "drive/lock.h"
 #include "drive/op_store.h"
 #include "net/poller.h"
+#include "net/resolver.h"
 #include "net/trust.h"
 
 #include <stdatomic.h>
@@ -65,6 +66,7 @@ struct tkt_broker {
   struct tkt_list live;      /* ops the engine holds */
   struct tkt_call background_close;
   struct tkt_trust trust; /* for connections through TLS; closed: they are plain */
+  struct tkt_resolver *resolver;
   uint64_t unverified;    /* sessions whose server nobody checked */
   uint8_t *read_buffer;
 };

@@ -40,6 +40,8 @@ uint64_t tkt_fork_guard_inode(int fd) {
 }
 
 void tkt_fork_guard_note(struct tkt_fork_guard *guard, int fd) {
+  for (int i = 0; i < TKT_GUARD_SLOTS; i++)
+    if (atomic_load(&guard->slots[i].fd) == fd) return;
   for (int i = 0; i < TKT_GUARD_SLOTS; i++) {
     if (atomic_load(&guard->slots[i].fd) >= 0) continue;
     atomic_store(&guard->slots[i].inode, tkt_fork_guard_inode(fd));

@@ -11,9 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The poller's three, and each address with its sessions, those closing among them. One beyond is
- * left to close-on-exec. */
-enum { TKT_GUARD_SLOTS = 80 };
+/* The poller's three, each address with its sessions, those closing among them, and for each host
+ * with a name that is being dialled its set, timer, look-up and attempts. One beyond is left to
+ * close-on-exec. */
+enum { TKT_GUARD_SLOTS = 128 };
 
 struct tkt_fork_guard {
   _Atomic uint32_t *mark; /* on the wiped page */
@@ -33,8 +34,8 @@ static inline bool tkt_fork_guard_forked(const struct tkt_fork_guard *guard) {
   return atomic_load_explicit(guard->mark, memory_order_relaxed) == 0;
 }
 
-/* Notes a descriptor just opened, and forgets it right before it is closed; one thread at a
- * time. */
+/* Notes a descriptor just opened (again: the same), and forgets it right before it is closed; one
+ * thread at a time. */
 void tkt_fork_guard_note(struct tkt_fork_guard *guard, int fd);
 void tkt_fork_guard_forget(struct tkt_fork_guard *guard, int fd);
 

@@ -43,6 +43,16 @@ static void close_link(struct tkt_broker *broker, struct tkt_link *link) {
   tkt_list_append(&broker->graveyard, &link->node);
 }
 
+static void opened(void *context, int fd) {
+  struct tkt_broker *broker = context;
+  tkt_fork_guard_note(&broker->guard, fd);
+}
+
+static void closing(void *context, int fd) {
+  struct tkt_broker *broker = context;
+  tkt_fork_guard_forget(&broker->guard, fd);
+}
+
 static struct tkt_stream *dial(struct tkt_broker *broker, const char *text,
                                const char **reason_out) {
   struct tkt_address address;
@@ -51,7 +61,8 @@ static struct tkt_stream *dial(struct tkt_broker *broker, const char *text,
     *reason_out = tkt_address_fault_text(fault);
     return NULL;
   }
-  struct tkt_stream *stream = tkt_tcp_connect(&address, reason_out);
+  const struct tkt_dialer dialer = {broker->resolver, opened, closing, broker};
+  struct tkt_stream *stream = tkt_dial(&address, &dialer, reason_out);
   if (!stream || !broker->trust.tls) return stream;
   *reason_out = "out of memory";
   return tkt_tls_connect(tkt_trust_now(&broker->trust), stream, address.host);

@@ -69,6 +69,14 @@ void tkt_poller_arm(struct tkt_poller *poller, int64_t due) {
   timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
+void tkt_poller_hush(struct tkt_poller *poller) {
+  struct tkt_poll_event events[TKT_POLL_ROOM];
+  struct itimerspec never = {0};
+  timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &never, NULL);
+  atomic_store_explicit(&poller->armed, TKT_NEVER, memory_order_relaxed);
+  tkt_poller_wait(poller, events, TKT_POLL_ROOM, false);
+}
+
 void tkt_poller_wake(struct tkt_poller *poller) {
   int keep = errno;
   uint64_t one = 1;

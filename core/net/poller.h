@@ -43,6 +43,10 @@ void tkt_poller_remove(struct tkt_poller *poller, int fd);
  * comes early and is harmless. */
 void tkt_poller_arm(struct tkt_poller *poller, int64_t due);
 
+/* Makes the descriptor quiet for as long as nothing is registered, armed or raised anew: the timer
+ * is disarmed, what it and the wake-up had raised is taken back. Counts as a wait. */
+void tkt_poller_hush(struct tkt_poller *poller);
+
 /* Raises the wake-up. Async-signal-safe. */
 void tkt_poller_wake(struct tkt_poller *poller);
 

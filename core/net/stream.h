@@ -59,6 +59,24 @@ struct tkt_address;
  * server may listen on one of them only. NULL with a static sentence in *reason_out. */
 struct tkt_stream *tkt_tcp_connect(const struct tkt_address *address, const char **reason_out);
 
+struct tkt_resolver;
+
+/* What connections to hosts with names need. */
+struct tkt_dialer {
+  struct tkt_resolver *resolver;
+  /* Told of each descriptor of an attempt right after it was opened and right before it is closed;
+   * that of the stream is among them until establish goes over to it. NULL: nobody wants to know.
+   * A child after fork() has to close them all, and cannot ask. */
+  void (*opened)(void *context, int fd);
+  void (*closing)(void *context, int fd);
+  void *context;
+};
+
+/* Starts a connection to any host: numeric ones and `localhost` as above, a name as race.h says.
+ * NULL with a static sentence in *reason_out. */
+struct tkt_stream *tkt_dial(const struct tkt_address *address, const struct tkt_dialer *dialer,
+                            const char **reason_out);
+
 /* Wraps an accepted descriptor (made non-blocking, CLOEXEC, NODELAY). NULL: out of memory, fd
  * still the caller's. */
 struct tkt_stream *tkt_tcp_accepted(int fd);

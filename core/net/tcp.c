@@ -1,12 +1,11 @@
 #include "base/address.h"
-#include "net/endpoint.h"
+#include "net/connect.h"
 #include "net/poller.h"
+#include "net/race.h"
 #include "net/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +13,8 @@
 struct tcp {
   struct tkt_stream stream;
   bool connected;
-  size_t next; /* endpoint to try after the present one fails */
+  struct tkt_race *race; /* while a name is looked up and its addresses are tried */
+  size_t next;           /* endpoint to try after the present one fails */
   size_t count;
   struct tkt_endpoint endpoints[TKT_ENDPOINTS_MAX];
 };
@@ -23,103 +23,50 @@ static struct tcp *tcp_of(struct tkt_stream *stream) {
   return (struct tcp *)(void *)stream;
 }
 
-/* strerror is not thread-safe and its thread-safe forms need memory: the errors that sockets really
- * have, named. */
-static const char *reason_of(int error) {
-  switch (error) {
-  case ECONNREFUSED:
-    return "connection refused";
-  case ECONNRESET:
-    return "connection reset by the peer";
-  case EPIPE:
-    return "connection closed by the peer";
-  case ETIMEDOUT:
-    return "connection timed out";
-  case EHOSTUNREACH:
-    return "no route to the host";
-  case ENETUNREACH:
-    return "network unreachable";
-  case EADDRNOTAVAIL:
-    return "address not available on this machine";
-  case EAFNOSUPPORT:
-    return "address family not supported on this machine";
-  case EACCES:
-  case EPERM:
-    return "connection forbidden by the system";
-  case EMFILE:
-  case ENFILE:
-    return "no file descriptor left";
-  case ENOBUFS:
-  case ENOMEM:
-    return "out of memory in the system";
-  default:
-    return "connection failed";
-  }
-}
-
 static ssize_t broken(struct tkt_stream *stream, int error) {
-  stream->reason = reason_of(error);
+  stream->reason = tkt_connect_fault(error);
   return TKT_STREAM_BROKEN;
-}
-
-/* A socket that refuses one of these still carries bytes, so none of them is checked. */
-static void tune(int fd) {
-  const struct {
-    int level, name, value;
-  } settings[] = {
-      {IPPROTO_TCP, TCP_NODELAY, 1},
-      {SOL_SOCKET, SO_KEEPALIVE, 1},
-      {IPPROTO_TCP, TCP_KEEPIDLE, TKT_TCP_KEEP_IDLE_S},
-      {IPPROTO_TCP, TCP_KEEPINTVL, TKT_TCP_KEEP_INTERVAL_S},
-      {IPPROTO_TCP, TCP_KEEPCNT, TKT_TCP_KEEP_PROBES},
-      {IPPROTO_TCP, TCP_USER_TIMEOUT, TKT_TCP_USER_TIMEOUT_MS},
-  };
-  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-    setsockopt(fd, settings[i].level, settings[i].name, &settings[i].value,
-               sizeof settings[i].value);
 }
 
 /* A descriptor on its way to the next endpoint that does not fail at once, or -errno of the last
  * that did. */
 static int start_next(struct tcp *tcp) {
-  int error = ECONNREFUSED;
+  int fd = -ECONNREFUSED;
   while (tcp->next < tcp->count) {
-    const struct tkt_endpoint *to = &tcp->endpoints[tcp->next++];
-    int fd = socket(to->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-      error = errno;
-      continue;
-    }
-    tune(fd);
-    if (connect(fd, (const struct sockaddr *)(const void *)&to->address, to->len) == 0 ||
-        errno == EINPROGRESS || errno == EINTR)
-      return fd;
-    error = errno;
-    close(fd);
+    fd = tkt_connect_start(&tcp->endpoints[tcp->next++]);
+    if (fd >= 0) break;
   }
-  return -error;
+  return fd;
+}
+
+static int go_over(struct tkt_stream *stream, int fd) {
+  stream->replaced_fd = stream->fd;
+  stream->fd = fd;
+  return fd;
+}
+
+static int step_race(struct tcp *tcp) {
+  struct tkt_stream *stream = &tcp->stream;
+  int rc = tkt_race_step(tcp->race, &stream->reason);
+  if (rc < 0) return rc;
+  tkt_race_free(tcp->race, false);
+  tcp->race = NULL;
+  go_over(stream, rc);
+  tcp->connected = true;
+  return 0;
 }
 
 static int tcp_establish(struct tkt_stream *stream) {
   struct tcp *tcp = tcp_of(stream);
   if (tcp->connected) return 0;
-  int error = 0;
-  socklen_t len = sizeof error;
-  if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) error = errno;
-  if (error == 0) {
-    struct sockaddr_storage peer;
-    len = sizeof peer;
-    if (getpeername(stream->fd, (struct sockaddr *)(void *)&peer, &len) == 0) {
-      tcp->connected = true;
-      return 0;
-    }
-    if (errno == ENOTCONN) return TKT_STREAM_AGAIN;
-    error = errno;
-  }
+  if (tcp->race) return step_race(tcp);
+  int rc = tkt_connect_check(stream->fd);
+  tcp->connected = rc == 0;
+  if (rc == 0) return 0;
+  if (rc == -EINPROGRESS) return TKT_STREAM_AGAIN;
   int fd = start_next(tcp);
-  if (fd < 0) return (int)broken(stream, error);
-  stream->replaced_fd = stream->fd;
-  stream->fd = fd;
+  if (fd < 0) return (int)broken(stream, -rc);
+  go_over(stream, fd);
   return TKT_STREAM_AGAIN;
 }
 
@@ -148,6 +95,10 @@ static bool tcp_shut_write(struct tkt_stream *stream) {
 }
 
 static void tcp_destroy(struct tkt_stream *stream) {
+  if (tcp_of(stream)->race) {
+    tkt_race_free(tcp_of(stream)->race, true);
+    stream->fd = -1; /* it was the set's */
+  }
   if (stream->replaced_fd >= 0) close(stream->replaced_fd);
   if (stream->fd >= 0) close(stream->fd);
   free(tcp_of(stream));
@@ -174,17 +125,36 @@ static struct tcp *tcp_new(void) {
 struct tkt_stream *tkt_tcp_connect(const struct tkt_address *address, const char **reason_out) {
   struct tcp *tcp = tcp_new();
   if (!tcp) {
-    *reason_out = reason_of(ENOMEM);
+    *reason_out = tkt_connect_fault(ENOMEM);
     return NULL;
   }
   tcp->count = tkt_endpoints(address, tcp->endpoints);
   int fd = tcp->count ? start_next(tcp) : -EINVAL;
   if (fd < 0) {
-    *reason_out = tcp->count ? reason_of(-fd) : tkt_endpoint_unknown;
+    *reason_out = tcp->count ? tkt_connect_fault(-fd) : tkt_endpoint_unknown;
     free(tcp);
     return NULL;
   }
   tcp->stream.fd = fd;
+  return &tcp->stream;
+}
+
+struct tkt_stream *tkt_dial(const struct tkt_address *address, const struct tkt_dialer *dialer,
+                            const char **reason_out) {
+  struct tkt_endpoint known[TKT_ENDPOINTS_MAX];
+  if (tkt_endpoints(address, known) > 0) return tkt_tcp_connect(address, reason_out);
+  struct tcp *tcp = tcp_new();
+  if (!tcp) {
+    *reason_out = tkt_connect_fault(ENOMEM);
+    return NULL;
+  }
+  tcp->race = tkt_race_start(address, dialer, reason_out);
+  if (!tcp->race) {
+    free(tcp);
+    return NULL;
+  }
+  tcp->stream.fd = tkt_race_fd(tcp->race);
+  tcp->stream.interest = TKT_POLL_READ;
   return &tcp->stream;
 }
 
@@ -194,7 +164,7 @@ struct tkt_stream *tkt_tcp_accepted(int fd) {
   int flags = fcntl(fd, F_GETFL);
   if (flags >= 0) fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  tune(fd);
+  tkt_socket_tune(fd);
   tcp->stream.fd = fd;
   tcp->connected = true;
   return &tcp->stream;
