@@ -20,8 +20,9 @@ void tkt_client_acquire(struct tkt_client *client, struct tkt_call *call,
     refuse(c, call, TKT_CLOSED, TKT_COUNT_CLOSED, NULL);
     return;
   }
-  if (plan->key_count != 1) {
-    refuse(c, call, TKT_UNSUPPORTED, TKT_COUNT_UNSUPPORTED, "wire 2 carries one key");
+  bool set = plan->key_count > 1;
+  if (set && tkt_ready_no_sets(c)) {
+    refuse(c, call, TKT_UNSUPPORTED, TKT_COUNT_UNSUPPORTED, tkt_no_sets_text);
     return;
   }
   enum tkt_outcome refusal = tkt_ready_refusal(c);
@@ -30,7 +31,7 @@ void tkt_client_acquire(struct tkt_client *client, struct tkt_call *call,
     return;
   }
   struct tkt_waiter *w = tkt_pool_take(&c->waiters);
-  struct tkt_ticket *t = w ? tkt_ticket_new(c, plan->keys[0]) : NULL;
+  struct tkt_ticket *t = w ? tkt_ticket_new(c, plan->keys, plan->key_count) : NULL;
   if (!t) {
     tkt_pool_give(&c->waiters, w);
     tkt_call_finish(c, call, TKT_NO_MEMORY, NULL);
@@ -38,25 +39,21 @@ void tkt_client_acquire(struct tkt_client *client, struct tkt_call *call,
   }
   tkt_list_init(&w->frame.node);
   tkt_timer_init(&w->timer, TKT_TIMER_WAITER);
+  w->ticket = t;
   if (!tkt_line_admit(c, w, &call->detail.limit)) {
     tkt_ticket_free(c, t);
     tkt_pool_give(&c->waiters, w);
     refuse(c, call, TKT_CLIENT_CAPACITY, TKT_COUNT_CAPACITY, NULL);
     return;
   }
-  w->ticket = t;
   w->call = call;
   w->called_at = tkt_call_asked_at(c, call);
   w->budget_ns = plan->budget_ns;
   w->wait_s = plan->wait_s;
   w->lease_s = plan->lease_s;
-  w->ups = c->usable ? c->ups - 1 : c->ups;
+  w->ups = tkt_ups(c, set) - (tkt_usable(c, set) > 0);
   t->budget_ns = plan->budget_ns;
   call->half = w;
-  do {
-    w->owner = tkt_random_u64(&c->random);
-  } while (w->owner == 0 || tkt_waiter_find(c, w->owner));
-  tkt_table_insert(&c->by_owner, &w->by_owner, tkt_hash_u64(w->owner));
   tkt_wheel_set(&c->wheel, &w->timer, tkt_waiter_unsent_deadline(w));
   tkt_line_dispatch(c);
 }

@@ -41,6 +41,9 @@ struct tkt_client_config {
   uint32_t max_in_flight;
   uint32_t max_unsent;
   bool cancel_keeps_session; /* S3 */
+  uint8_t wire;              /* 2 or 3: only this one; 0: whichever a server's first bytes tell */
+  const uint8_t *identity;   /* TKT_WIRE3_IDENTITY_LEN bytes that a cluster on wire 3 is known by;
+                                copied; NULL: none */
   uint64_t seed[4];          /* owners and jitter; from the system, or from a simulation's seed */
 };
 

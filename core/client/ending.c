@@ -34,6 +34,7 @@ static void retire(struct tkt_session *s, enum tkt_session_state state, enum tkt
   }
   if (was_usable) {
     c->usable--;
+    if (s->framed) c->usable_framed--;
     tkt_line_return_all(c, s, why != TKT_LEAVE_BY_US);
   }
   if (s->usable_since == TKT_NEVER && why != TKT_LEAVE_REFUSED)
@@ -54,6 +55,19 @@ void tkt_session_settle(struct tkt_session *s) {
     struct tkt_waiter *w = TKT_CONTAINER(node, struct tkt_waiter, frame.node);
     tkt_waiter_settle(c, w, TKT_INDETERMINATE, s->reason);
     tkt_waiter_free(c, w);
+  }
+  for (struct tkt_list *node; (node = tkt_list_first(&s->flying));)
+    tkt_release_lost(TKT_CONTAINER(node, struct tkt_attempt, frame.node));
+}
+
+/* On wire 3 a grant names no keys: those asked for stay known as long as one may still be read. */
+static void settle_but_keep_keys(struct tkt_session *s) {
+  TKT_LIST_EACH(node, next, &s->sent) {
+    struct tkt_waiter *w = TKT_CONTAINER(node, struct tkt_waiter, frame.node);
+    if (!w->call) continue;
+    tkt_waiter_settle(s->client, w, TKT_INDETERMINATE, s->reason);
+    w->tombstone = true;
+    s->tombstones++; /* the session is over: its bound does not matter any more */
   }
   for (struct tkt_list *node; (node = tkt_list_first(&s->flying));)
     tkt_release_lost(TKT_CONTAINER(node, struct tkt_attempt, frame.node));
@@ -119,7 +133,10 @@ void tkt_session_poison(struct tkt_session *s, const char *reason, bool readable
     tkt_session_touch(s, 0);
   }
   s->reason = reason;
-  tkt_session_settle(s);
+  if (readable && s->framed)
+    settle_but_keep_keys(s);
+  else
+    tkt_session_settle(s);
 }
 
 void tkt_session_bury(struct tkt_session *s) {

@@ -14,6 +14,9 @@ static bool copy_config(struct tkt_client *c, const struct tkt_client_config *co
   c->max_in_flight = config->max_in_flight;
   c->max_unsent = config->max_unsent;
   c->cancel_keeps_session = config->cancel_keeps_session;
+  c->wire = config->wire;
+  c->has_identity = config->identity != NULL;
+  if (c->has_identity) memcpy(c->identity, config->identity, sizeof c->identity);
   if (config->token.len) {
     c->token = malloc(config->token.len);
     if (!c->token) return false;
@@ -45,15 +48,16 @@ struct tkt_client *tkt_client_new(const struct tkt_client_config *config, int64_
   tkt_random_init(&c->random, config->seed);
   c->token_secret = tkt_random_u64(&c->random);
   tkt_wheel_init(&c->wheel, now);
-  struct tkt_list *lists[] = {&c->sessions,    &c->dirty,       &c->done,        &c->line,
-                              &c->line_beyond, &c->line_paused, &c->all_tickets, &c->lane,
-                              &c->lane_stuck,  &c->ready_calls, &c->close_calls};
+  struct tkt_list *lists[] = {&c->sessions,  &c->dirty,       &c->done,        &c->line,
+                              &c->line_sets, &c->line_beyond, &c->line_paused, &c->all_tickets,
+                              &c->lane,      &c->lane_stuck,  &c->ready_calls, &c->close_calls};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     tkt_list_init(lists[i]);
   tkt_pool_init(&c->waiters, sizeof(struct tkt_waiter), SIZE_MAX);
   tkt_pool_init(&c->tickets, sizeof(struct tkt_ticket), SIZE_MAX);
+  tkt_pool_init(&c->more_keys, sizeof(struct tkt_more_key), SIZE_MAX);
   tkt_timer_init(&c->close_timer, TKT_TIMER_CLOSE);
-  if (!copy_config(c, config) || !warm(&c->by_owner) || !warm(&c->by_token)) {
+  if (!copy_config(c, config) || !warm(&c->by_id) || !warm(&c->by_token)) {
     tkt_client_free(c);
     return NULL;
   }
@@ -61,18 +65,36 @@ struct tkt_client *tkt_client_new(const struct tkt_client_config *config, int64_
   return c;
 }
 
+static void free_waiters(struct tkt_client *c, struct tkt_list *list) {
+  for (struct tkt_list *node; (node = tkt_list_shift(list));) {
+    struct tkt_frame *f = TKT_CONTAINER(node, struct tkt_frame, node);
+    if (!f->release) tkt_pool_give(&c->waiters, TKT_CONTAINER(f, struct tkt_waiter, frame));
+  }
+}
+
 void tkt_client_free(struct tkt_client *client) {
   if (!client) return;
-  for (struct tkt_list *node; (node = tkt_list_first(&client->sessions));)
-    tkt_session_free(TKT_CONTAINER(node, struct tkt_session, all));
-  for (struct tkt_table_node *node; (node = tkt_table_drain(&client->by_owner));)
-    tkt_pool_give(&client->waiters, TKT_CONTAINER(node, struct tkt_waiter, by_owner));
-  for (struct tkt_list *node; (node = tkt_list_shift(&client->all_tickets));)
-    tkt_pool_give(&client->tickets, TKT_CONTAINER(node, struct tkt_ticket, all));
-  tkt_table_release(&client->by_owner);
+  for (struct tkt_list *node; (node = tkt_list_first(&client->sessions));) {
+    struct tkt_session *s = TKT_CONTAINER(node, struct tkt_session, all);
+    free_waiters(client, &s->queue);
+    free_waiters(client, &s->encoded);
+    free_waiters(client, &s->sent);
+    tkt_session_free(s);
+  }
+  free_waiters(client, &client->line);
+  free_waiters(client, &client->line_sets);
+  free_waiters(client, &client->line_beyond);
+  free_waiters(client, &client->line_paused);
+  for (struct tkt_list *node; (node = tkt_list_shift(&client->all_tickets));) {
+    struct tkt_ticket *t = TKT_CONTAINER(node, struct tkt_ticket, all);
+    tkt_ticket_free_keys(client, t);
+    tkt_pool_give(&client->tickets, t);
+  }
+  tkt_table_release(&client->by_id);
   tkt_table_release(&client->by_token);
   tkt_pool_release(&client->waiters);
   tkt_pool_release(&client->tickets);
+  tkt_pool_release(&client->more_keys);
   for (size_t i = 0; i < client->address_count; i++)
     free(client->addresses[i].text);
   if (client->token) wipe(client->token, client->token_len);

@@ -18,6 +18,7 @@
 #include "client/session.h"
 #include "client/ticket.h"
 #include "client/waiter.h"
+#include "wire/proof.h"
 
 /* What a timer of the wheel belongs to. */
 enum tkt_timer_kind {
@@ -51,11 +52,13 @@ enum tkt_count {
   TKT_COUNT_AUTH,
   TKT_COUNT_CLOSED,
   TKT_COUNT_UNSUPPORTED,
+  TKT_COUNT_REFUSED,
   TKT_COUNT_WITHDRAWN,
   TKT_COUNT_REQUESTS_MOVED,
   TKT_COUNT_RELEASES,
   TKT_COUNT_RELEASED,
   TKT_COUNT_NOT_CURRENT,
+  TKT_COUNT_RELEASES_REFUSED,
   TKT_COUNT_RELEASES_UNANSWERED,
   TKT_COUNT_RELEASE_ATTEMPTS,
   TKT_COUNT_GRANTS_GIVEN_BACK,
@@ -82,30 +85,37 @@ struct tkt_client {
   uint32_t max_in_flight;
   uint32_t max_unsent;
   bool cancel_keeps_session;
+  uint8_t wire; /* 0: any */
+  bool has_identity;
+  uint8_t identity[TKT_WIRE3_IDENTITY_LEN];
 
   struct tkt_address_state addresses[TKT_ADDRESS_COUNT_MAX];
   uint8_t address_count;
   struct tkt_place places[TKT_PLACES_MAX];
   uint8_t place_count;
-  uint8_t turn;    /* round robin over places */
-  int8_t hint;     /* address of the leader, -1: not known */
-  uint32_t usable; /* sessions */
-  uint32_t ups;    /* how often a session became usable */
-  int8_t failed;   /* address of the attempt that failed last, -1: none did */
+  uint8_t turn;                       /* round robin over places */
+  int8_t hint;                        /* address of the leader, -1: not known */
+  uint32_t usable;                    /* sessions */
+  uint32_t ups;                       /* how often a session became usable */
+  uint32_t usable_framed, ups_framed; /* the same, of wire 3 */
+  int8_t failed;                      /* address of the attempt that failed last, -1: none did */
 
   struct tkt_list sessions; /* all, until the driver closed them */
   struct tkt_list dirty;
   struct tkt_list done; /* ended calls */
 
   struct tkt_pool waiters;
-  struct tkt_table by_owner;
+  struct tkt_table by_id;      /* frames encoded or sent */
+  uint32_t serials;            /* of sessions */
   struct tkt_list line;        /* unsent, with a slot, waiting for a session */
+  struct tkt_list line_sets;   /* the same, waiting for one of wire 3 */
   struct tkt_list line_beyond; /* unsent, waiting for a slot */
   struct tkt_list line_paused; /* unsent, waiting for a pause to end */
   uint32_t slots_used;
   uint32_t beyond; /* length of line_beyond */
 
   struct tkt_pool tickets;
+  struct tkt_pool more_keys; /* of sets */
   struct tkt_list all_tickets;
   struct tkt_table by_token;  /* granted tickets, and releases under way */
   struct tkt_list lane;       /* releases waiting for a session */
@@ -157,6 +167,18 @@ enum tkt_outcome tkt_ready_refusal(const struct tkt_client *c);
 
 /* Why there is no session to use, and the address that is about; NULL and NULL: not known. */
 const char *tkt_ready_why_not(const struct tkt_client *c, const char **where_out);
+
+/* Sessions that can carry such a request, and how often one became usable. */
+static inline uint32_t tkt_usable(const struct tkt_client *c, bool set) {
+  return set ? c->usable_framed : c->usable;
+}
+static inline uint32_t tkt_ups(const struct tkt_client *c, bool set) {
+  return set ? c->ups_framed : c->ups;
+}
+
+/* Several keys are refused at once: no server is known to be able, and each to be unable. */
+bool tkt_ready_no_sets(const struct tkt_client *c);
+extern const char tkt_no_sets_text[];
 
 /* A session became usable. */
 void tkt_ready_announce(struct tkt_client *c);

@@ -2,10 +2,16 @@
  * configured addresses, so nothing a server says can lead anywhere else (M10). */
 #include "client/engine.h"
 
-static bool address_usable(const struct tkt_client *c, unsigned address) {
+static bool carries(const struct tkt_session *s, bool set) {
+  return !set || s->framed;
+}
+
+/* True where the address has a session for such a request. */
+static bool address_usable(const struct tkt_client *c, unsigned address, bool set) {
   for (unsigned i = 0; i < c->place_count; i++) {
     const struct tkt_session *s = c->places[i].session;
-    if (s && c->places[i].address == address && s->state == TKT_SESSION_USABLE) return true;
+    if (s && c->places[i].address == address && s->state == TKT_SESSION_USABLE && carries(s, set))
+      return true;
   }
   return false;
 }
@@ -40,24 +46,37 @@ bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len) {
   return changed;
 }
 
+bool tkt_hint_named_slot(struct tkt_session *s, uint8_t slot, bool *changed_out) {
+  struct tkt_client *c = s->client;
+  int before = c->hint;
+  *changed_out = false;
+  if (slot != TKT_SLOT_NONE && (s->mode != TKT_WIRE_CLUSTER || slot >= c->address_count))
+    return false;
+  if (slot == TKT_SLOT_NONE)
+    c->hint = -1;
+  else
+    follow(c, slot);
+  *changed_out = c->hint != before;
+  return true;
+}
+
 void tkt_hint_lost(struct tkt_client *c, unsigned address) {
-  if (c->hint == (int)address && !address_usable(c, address)) c->hint = -1;
+  if (c->hint == (int)address && !address_usable(c, address, false)) c->hint = -1;
 }
 
 void tkt_hint_no_leader(struct tkt_session *s) {
   if (s->client->hint == (int)s->address || s->requested) s->client->hint = -1;
 }
 
-struct tkt_session *tkt_hint_pick(struct tkt_client *c, const struct tkt_ticket *ticket,
-                                  bool *passed_out) {
-  bool follow = c->hint >= 0 && address_usable(c, (unsigned)c->hint);
-  if (passed_out) *passed_out = false;
+static struct tkt_session *pick(struct tkt_client *c, bool set, const struct tkt_ticket *ticket,
+                                bool *passed_out) {
+  bool follow = c->hint >= 0 && address_usable(c, (unsigned)c->hint, set);
   for (unsigned i = 0; i < c->place_count; i++) {
     unsigned index = (c->turn + i) % c->place_count;
     struct tkt_session *s = c->places[index].session;
     if (!s || s->state != TKT_SESSION_USABLE) continue;
     if (follow ? s->address != (unsigned)c->hint : c->hint >= 0 && s->names_other) continue;
-    if (ticket && tkt_release_on(ticket, s)) {
+    if (!carries(s, set) || (ticket && tkt_release_on(ticket, s))) {
       *passed_out = true;
       continue;
     }
@@ -66,4 +85,15 @@ struct tkt_session *tkt_hint_pick(struct tkt_client *c, const struct tkt_ticket 
     return s;
   }
   return NULL;
+}
+
+struct tkt_session *tkt_hint_pick(struct tkt_client *c, bool set) {
+  bool passed = false;
+  return pick(c, set, NULL, &passed);
+}
+
+struct tkt_session *tkt_hint_pick_for(struct tkt_client *c, const struct tkt_ticket *ticket,
+                                      bool *passed_out) {
+  *passed_out = false;
+  return pick(c, tkt_ticket_is_set(ticket), ticket, passed_out);
 }

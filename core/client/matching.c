@@ -1,94 +1,50 @@
-/* Replies find what they answer: by identifier, operation and key together, never by order (M2). */
+/* Replies of wire 2 find what they answer: by identifier, operation and key together, never by
+ * order (M2). */
 #include "client/engine.h"
 
 static bool same_key(const struct tkt_msg *msg, const struct tkt_ticket *t) {
-  return msg->key_count == 1 && tkt_span_equal(msg->keys[0], tkt_ticket_only_key(t));
+  return msg->key_count == 1 && !tkt_ticket_is_set(t) &&
+         tkt_span_equal(msg->keys[0], tkt_ticket_first_key(t));
 }
 
 /* The waiter that this A, T or B answers, NULL: none (M9). */
 static struct tkt_waiter *answered(struct tkt_session *s, const struct tkt_msg *msg) {
-  struct tkt_waiter *w = tkt_waiter_find(s->client, msg->id);
-  if (!w || w->state != TKT_WAITER_SENT || w->session != s || !same_key(msg, w->ticket))
-    return NULL;
-  return w;
+  struct tkt_frame *f = tkt_id_find(s, msg->id);
+  struct tkt_waiter *w = f ? TKT_CONTAINER(f, struct tkt_waiter, frame) : NULL;
+  return w && w->state == TKT_WAITER_SENT && same_key(msg, w->ticket) ? w : NULL;
 }
 
-static void mismatch(struct tkt_session *s) {
+void tkt_match_nothing(struct tkt_session *s) {
   tkt_session_poison(s, "the server sent a reply to nothing that was asked", true);
-}
-
-/* The waiter's ticket becomes a grant and stands on its own. */
-static struct tkt_ticket *grant(struct tkt_client *c, struct tkt_waiter *w, uint64_t token) {
-  struct tkt_ticket *t = w->ticket;
-  w->ticket = NULL;
-  tkt_ticket_grant(c, t, token);
-  t->valid_until = w->sent_at + w->lease_s * TKT_S;
-  return t;
 }
 
 static void match_granted(struct tkt_session *s, const struct tkt_msg *msg) {
   struct tkt_client *c = s->client;
   struct tkt_waiter *w = answered(s, msg);
   /* A token that one of our tickets has already: released, it would take that ticket away. */
-  if (!w || msg->token == 0 || tkt_ticket_find(c, msg->token, msg->keys[0])) {
+  if (!w || msg->token == 0 || tkt_ticket_find(c, msg->token, msg->keys, 1)) {
     if (msg->key_count == 1) tkt_release_unknown(c, msg->token, msg->keys[0]);
-    mismatch(s);
+    tkt_match_nothing(s);
     return;
   }
-  struct tkt_ticket *t = grant(c, w, msg->token);
-  struct tkt_call *call = w->call;
-  int64_t remaining = t->valid_until - c->now;
-  if (!call) { /* a tombstone (S5) */
-    tkt_waiter_free(c, w);
-    tkt_ticket_give_back(c, t);
-    return;
-  }
-  if (remaining <= 0 || remaining < w->budget_ns) {
-    call->detail.remaining_ns = remaining;
-    tkt_waiter_settle(c, w, TKT_INSUFFICIENT_LEASE, NULL);
-    tkt_waiter_free(c, w);
-    tkt_ticket_give_back(c, t);
-    return;
-  }
-  t->loaned = true;
-  call->ticket = t;
-  tkt_waiter_settle(c, w, TKT_OK, NULL);
-  tkt_waiter_free(c, w);
+  tkt_answer_granted(s, w, msg->token);
 }
 
-static void match_timed_out(struct tkt_session *s, const struct tkt_msg *msg) {
-  struct tkt_client *c = s->client;
+static void match_refused(struct tkt_session *s, const struct tkt_msg *msg) {
   struct tkt_waiter *w = answered(s, msg);
-  if (!w) {
-    mismatch(s);
-    return;
-  }
-  int64_t wait_ends = w->sent_at + w->sent_wait_s * TKT_S;
-  if (w->call && c->now + TKT_WITHDRAWN_MARGIN < wait_ends &&
-      c->now < tkt_waiter_unsent_deadline(w)) {
-    tkt_count(c, TKT_COUNT_WITHDRAWN);
-    tkt_waiter_restart(c, w);
-    return;
-  }
-  tkt_waiter_settle(c, w, TKT_TIMEOUT, NULL);
-  tkt_waiter_free(c, w);
-}
-
-static void match_busy(struct tkt_session *s, const struct tkt_msg *msg) {
-  struct tkt_waiter *w = answered(s, msg);
-  if (!w) {
-    mismatch(s);
-    return;
-  }
-  tkt_waiter_settle(s->client, w, TKT_BUSY, NULL);
-  tkt_waiter_free(s->client, w);
+  if (!w)
+    tkt_match_nothing(s);
+  else if (msg->kind == TKT_MSG_TIMED_OUT)
+    tkt_answer_timed_out(s, w);
+  else
+    tkt_answer_final(s, w, TKT_BUSY, NULL);
 }
 
 static void match_release(struct tkt_session *s, const struct tkt_msg *msg,
                           enum tkt_outcome outcome) {
   struct tkt_ticket *t =
-      msg->key_count == 1 ? tkt_ticket_find(s->client, msg->token, msg->keys[0]) : NULL;
-  if (!t || !tkt_release_answered(s, t, outcome)) mismatch(s);
+      msg->key_count == 1 ? tkt_ticket_find(s->client, msg->token, msg->keys, 1) : NULL;
+  if (!t || !tkt_release_answered(s, t, outcome, NULL)) tkt_match_nothing(s);
 }
 
 /* M5: on this wire it answers nothing; neighbours get what still arrives. */
@@ -125,10 +81,8 @@ void tkt_match(struct tkt_session *s, const struct tkt_msg *msg) {
     match_granted(s, msg);
     break;
   case TKT_MSG_TIMED_OUT:
-    match_timed_out(s, msg);
-    break;
   case TKT_MSG_BUSY:
-    match_busy(s, msg);
+    match_refused(s, msg);
     break;
   case TKT_MSG_RELEASED:
     match_release(s, msg, TKT_OK);
@@ -152,7 +106,7 @@ void tkt_match(struct tkt_session *s, const struct tkt_msg *msg) {
   case TKT_MSG_KEEPALIVE:
     break;
   default:
-    mismatch(s);
+    tkt_match_nothing(s);
     break;
   }
 }

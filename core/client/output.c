@@ -19,6 +19,7 @@ void tkt_output_pull_back(struct tkt_session *s) {
   while (!tkt_list_empty(&s->encoded)) { /* from the end, so that the order stays in the queues */
     struct tkt_frame *f = TKT_CONTAINER(s->encoded.prev, struct tkt_frame, node);
     tkt_list_remove(&f->node);
+    tkt_id_take_back(s, f);
     if (f->release) {
       attempt_of(f)->state = TKT_ATTEMPT_QUEUED;
       tkt_list_prepend(&s->releases, &f->node);
@@ -29,12 +30,17 @@ void tkt_output_pull_back(struct tkt_session *s) {
   }
 }
 
-/* Appends `msg` as the frame `f`; false where the chunk is full. */
-static bool encode(struct tkt_session *s, struct tkt_frame *f, const struct tkt_msg *msg) {
-  size_t size = tkt_wire2.encoded_size(msg);
+/* Appends `msg` as the frame `f`, with an id where its wire wants one; false where the chunk is
+ * full. */
+static bool encode(struct tkt_session *s, struct tkt_frame *f, struct tkt_msg *msg) {
+  const struct tkt_wire *wire = s->parser.wire;
+  bool with_id = s->framed || !f->release;
+  if (with_id) msg->id = tkt_id_next(s);
+  size_t size = wire->encoded_size(msg);
   uint8_t *room = size ? tkt_buf_reserve(&s->out, size, TKT_CHUNK) : NULL;
   if (!room) return false;
-  tkt_wire2.encode(msg, room);
+  wire->encode(msg, room);
+  if (with_id) tkt_id_give(s, f, msg->id);
   f->start = s->out_start + tkt_buf_len(&s->out);
   tkt_buf_commit(&s->out, size);
   tkt_list_remove(&f->node);
@@ -42,12 +48,17 @@ static bool encode(struct tkt_session *s, struct tkt_frame *f, const struct tkt_
   return true;
 }
 
+static void put_keys(struct tkt_msg *msg, const struct tkt_ticket *t) {
+  msg->key_count = tkt_ticket_keys(t, msg->keys);
+  msg->set = tkt_ticket_is_set(t);
+}
+
 static void encode_releases(struct tkt_session *s, struct tkt_msg *msg) {
   msg->kind = TKT_MSG_RELEASE;
   for (struct tkt_list *node; (node = tkt_list_first(&s->releases));) {
     struct tkt_attempt *a = TKT_CONTAINER(node, struct tkt_attempt, frame.node);
     msg->token = a->ticket->token;
-    msg->keys[0] = tkt_ticket_only_key(a->ticket);
+    put_keys(msg, a->ticket);
     if (!encode(s, &a->frame, msg)) return;
     a->state = TKT_ATTEMPT_ENCODED;
   }
@@ -63,10 +74,9 @@ static void encode_acquires(struct tkt_session *s, struct tkt_msg *msg) {
       tkt_waiter_expire_unsent(c, w);
       continue;
     }
-    msg->id = w->owner;
     msg->wait_s = w->wait_s ? (uint16_t)((left + TKT_S - 1) / TKT_S) : 0;
     msg->lease_s = w->lease_s;
-    msg->keys[0] = tkt_ticket_only_key(w->ticket);
+    put_keys(msg, w->ticket);
     if (!encode(s, &w->frame, msg)) return;
     w->state = TKT_WAITER_ENCODED;
     w->sent_at = c->now;
@@ -93,8 +103,6 @@ struct tkt_span tkt_session_output(struct tkt_session *session, int64_t now) {
     else if (s->stalled)
       flows_again(s);
     struct tkt_msg msg;
-    msg.key_count = 1;
-    msg.set = false;
     encode_releases(s, &msg);
     encode_acquires(s, &msg);
     if (!s->pending) tkt_list_remove(&s->dirty); /* served: else a full stream would come forever */

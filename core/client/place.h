@@ -30,12 +30,13 @@ enum tkt_verdict {
   TKT_VERDICT_NONE = 0, /* nothing: not reached, or not told */
   TKT_VERDICT_ACCEPTED,
   TKT_VERDICT_AUTH, /* it refused our token (B5) */
-  TKT_VERDICT_MODE, /* it serves alone while several addresses are configured (B3) */
+  TKT_VERDICT_MODE, /* it is not what the list of addresses says of it (B3) */
 };
 
 struct tkt_address_state {
   char *text;
   enum tkt_verdict verdict;
+  uint8_t wire;           /* of its last greeting, 0: none yet */
   const char *fault;      /* why its last attempt failed, static; NULL: it did not, or none ended */
   bool foreign_logged;    /* that it named a leader who is not configured */
   int64_t next_undelayed; /* earliest undelayed redial */
@@ -82,6 +83,10 @@ bool tkt_places_alive(const struct tkt_client *c);
  * changes which sessions may take requests. */
 bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len);
 
+/* The same by a slot of wire 3; TKT_SLOT_NONE drops the hint. False: a server of its mode cannot
+ * name that one. *changed_out as above. */
+bool tkt_hint_named_slot(struct tkt_session *s, uint8_t slot, bool *changed_out);
+
 /* The session is no longer usable: drops the hint if it was the hinted one. */
 void tkt_hint_lost(struct tkt_client *c, unsigned address);
 
@@ -90,9 +95,12 @@ void tkt_hint_no_leader(struct tkt_session *s);
 
 struct tkt_ticket;
 
-/* The session for the next request (B2), NULL: none can take one now. With `ticket` the ones with
- * an attempt of it in flight are passed over; *passed_out tells whether there were any. */
-struct tkt_session *tkt_hint_pick(struct tkt_client *c, const struct tkt_ticket *ticket,
-                                  bool *passed_out);
+/* The session for the next acquire (B2), NULL: none can take one now. A set needs one of wire 3. */
+struct tkt_session *tkt_hint_pick(struct tkt_client *c, bool set);
+
+/* The same for an attempt of this release. Sessions that have one in flight, or cannot carry it,
+ * are passed over; *passed_out tells whether there were any. */
+struct tkt_session *tkt_hint_pick_for(struct tkt_client *c, const struct tkt_ticket *ticket,
+                                      bool *passed_out);
 
 #endif

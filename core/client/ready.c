@@ -1,5 +1,5 @@
-/* Readiness (B1), and the two reasons for which nothing can become ready: refused tokens (B5) and
- * a list of servers that do not belong together (B3). */
+/* Readiness (B1), and what never can become ready: refused tokens (B5), servers that are not what
+ * the list of addresses says (B3), key sets where all speak wire 2. */
 #include "client/engine.h"
 
 static unsigned count_verdicts(const struct tkt_client *c, enum tkt_verdict verdict) {
@@ -43,6 +43,15 @@ const char *tkt_ready_why_not(const struct tkt_client *c, const char **where_out
   return c->addresses[which].fault;
 }
 
+const char tkt_no_sets_text[] = "several keys need wire 3, and the servers speak wire 2";
+
+bool tkt_ready_no_sets(const struct tkt_client *c) {
+  if (c->wire == 2) return true;
+  for (unsigned i = 0; i < c->address_count; i++)
+    if (c->addresses[i].wire != 2) return false;
+  return true;
+}
+
 static void end_calls(struct tkt_client *c, enum tkt_outcome outcome) {
   for (struct tkt_list *node; (node = tkt_list_first(&c->ready_calls));)
     tkt_call_finish(c, TKT_CONTAINER(node, struct tkt_call, node), outcome, NULL);
@@ -66,6 +75,7 @@ void tkt_ready_announce(struct tkt_client *c) {
 void tkt_ready_reconsider(struct tkt_client *c) {
   enum tkt_outcome refusal = tkt_ready_refusal(c);
   if (refusal != TKT_OK) tkt_line_end_all(c, refusal, NULL);
+  if (tkt_ready_no_sets(c)) tkt_line_end_sets(c, TKT_UNSUPPORTED, tkt_no_sets_text);
   tkt_ready_announce(c);
 }
 

@@ -27,6 +27,7 @@ static void arm(struct tkt_client *c, struct tkt_ticket *t, int64_t due) {
 }
 
 static void forget_attempt(struct tkt_attempt *a) {
+  tkt_id_take(a->session->client, &a->frame);
   if (a->tombstone) a->session->tombstones--;
   tkt_list_remove(&a->frame.node);
   a->tombstone = false;
@@ -41,7 +42,7 @@ static bool assign(struct tkt_client *c, struct tkt_ticket *t, bool *passed_out)
     free_try++;
   *passed_out = true;
   if (free_try == TKT_ATTEMPTS_MAX) return false;
-  struct tkt_session *s = tkt_hint_pick(c, t, passed_out);
+  struct tkt_session *s = tkt_hint_pick_for(c, t, passed_out);
   if (!s) return false;
   struct tkt_attempt *a = &t->tries[free_try];
   tkt_list_init(&a->frame.node);
@@ -119,7 +120,7 @@ static void finish_calls(struct tkt_client *c, struct tkt_ticket *t, enum tkt_ou
   for (struct tkt_list *node; (node = tkt_list_first(&t->calls));) {
     struct tkt_call *call = TKT_CONTAINER(node, struct tkt_call, node);
     call->detail.attempts = t->attempts;
-    tkt_call_finish(c, call, outcome, NULL);
+    tkt_call_finish(c, call, outcome, t->reason);
   }
 }
 
@@ -131,7 +132,8 @@ void tkt_release_give_up(struct tkt_client *c, struct tkt_ticket *t) {
   tkt_ticket_reap(c, t);
 }
 
-bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_outcome outcome) {
+bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_outcome outcome,
+                          const char *reason) {
   struct tkt_client *c = s->client;
   struct tkt_attempt *a = attempt_on(t, s);
   if (!a || a->state != TKT_ATTEMPT_FLYING) return false;
@@ -141,8 +143,11 @@ bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_
     tkt_ticket_reap(c, t);
     return true;
   }
-  tkt_count(c, outcome == TKT_OK ? TKT_COUNT_RELEASED : TKT_COUNT_NOT_CURRENT);
+  tkt_count(c, outcome == TKT_OK            ? TKT_COUNT_RELEASED
+               : outcome == TKT_NOT_CURRENT ? TKT_COUNT_NOT_CURRENT
+                                            : TKT_COUNT_RELEASES_REFUSED);
   t->outcome = outcome;
+  t->reason = reason;
   if (t->state == TKT_TICKET_RELEASING) {
     end_run(c, t, TKT_TICKET_RELEASED);
     finish_calls(c, t, outcome);

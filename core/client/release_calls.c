@@ -4,7 +4,7 @@
 static void join(struct tkt_client *c, struct tkt_call *call, struct tkt_ticket *t) {
   if (t->state == TKT_TICKET_RELEASED) {
     call->detail.attempts = t->attempts;
-    tkt_call_finish(c, call, t->outcome, NULL);
+    tkt_call_finish(c, call, t->outcome, t->reason);
     return;
   }
   if (t->state == TKT_TICKET_HELD) {
@@ -26,9 +26,10 @@ void tkt_client_release(struct tkt_client *client, struct tkt_call *call, struct
 }
 
 /* A record for a grant without a ticket; NULL: no memory, or the unreserved part is full. */
-static struct tkt_ticket *unreserved(struct tkt_client *c, uint64_t token, struct tkt_span key) {
+static struct tkt_ticket *unreserved(struct tkt_client *c, uint64_t token,
+                                     const struct tkt_span *keys, size_t count) {
   if (c->lane_unreserved >= TKT_LANE_UNRESERVED) return NULL;
-  struct tkt_ticket *t = tkt_ticket_new(c, key);
+  struct tkt_ticket *t = tkt_ticket_new(c, keys, count);
   if (!t) return NULL;
   t->unreserved = true;
   c->lane_unreserved++;
@@ -45,12 +46,12 @@ void tkt_client_release_exact(struct tkt_client *client, struct tkt_call *call,
     tkt_call_finish(client, call, TKT_CLOSED, NULL);
     return;
   }
-  if (key_count != 1) {
-    tkt_call_finish(client, call, TKT_UNSUPPORTED, "wire 2 carries one key");
+  if (key_count > 1 && tkt_ready_no_sets(client)) {
+    tkt_call_finish(client, call, TKT_UNSUPPORTED, tkt_no_sets_text);
     return;
   }
-  struct tkt_ticket *t = tkt_ticket_find(client, token, keys[0]);
-  if (!t) t = unreserved(client, token, keys[0]);
+  struct tkt_ticket *t = tkt_ticket_find(client, token, keys, key_count);
+  if (!t) t = unreserved(client, token, keys, key_count);
   if (t) {
     join(client, call, t);
     return;
@@ -62,9 +63,9 @@ void tkt_client_release_exact(struct tkt_client *client, struct tkt_call *call,
 
 void tkt_release_unknown(struct tkt_client *c, uint64_t token, struct tkt_span key) {
   if (token == 0 || tkt_key_check(key) != TKT_KEY_OK || c->lane_shut ||
-      tkt_ticket_find(c, token, key))
+      tkt_ticket_find(c, token, &key, 1))
     return;
-  struct tkt_ticket *t = unreserved(c, token, key);
+  struct tkt_ticket *t = unreserved(c, token, &key, 1);
   if (!t) {
     tkt_grant_lost(c);
     return;

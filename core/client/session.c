@@ -20,7 +20,10 @@ struct tkt_session *tkt_session_new(struct tkt_client *c, struct tkt_place *plac
   tkt_timer_init(&s->timer, TKT_TIMER_SESSION);
   tkt_timer_init(&s->write_timer, TKT_TIMER_WRITE);
   tkt_timer_init(&s->read_timer, TKT_TIMER_READ);
-  tkt_parser_init(&s->parser, &tkt_wire2, TKT_PHASE_GREETING);
+  s->serial = ++c->serials;
+  s->next_id = 1;
+  const struct tkt_wire *wire = tkt_wire_of(c->wire);
+  tkt_parser_init(&s->parser, wire ? wire : &tkt_wire_either, TKT_PHASE_GREETING);
   return s;
 }
 
@@ -98,11 +101,16 @@ static void become_usable(struct tkt_session *s) {
   s->usable_since = c->now;
   c->usable++;
   c->ups++;
+  if (s->framed) {
+    c->usable_framed++;
+    c->ups_framed++;
+  }
   tkt_wheel_cancel(&c->wheel, &s->timer);
   c->addresses[s->address].fault = NULL;
   tkt_count(c, TKT_COUNT_SESSIONS_USABLE);
-  tkt_log_say(c, TKT_LOG_INFO, s->address, "session usable after # ms", NULL,
-              (c->now - s->dialled_at) / TKT_MS);
+  tkt_log_say(c, TKT_LOG_INFO, s->address,
+              s->framed ? "session usable after # ms, wire 3" : "session usable after # ms, wire 2",
+              NULL, (c->now - s->dialled_at) / TKT_MS);
   tkt_ready_announce(c);
   tkt_release_new_session(c);
   tkt_line_dispatch(c);
@@ -115,8 +123,61 @@ static void refused(struct tkt_session *s, enum tkt_verdict verdict, const char 
   tkt_ready_reconsider(c);
 }
 
+/* The answer goes out; `phase` comes next. */
+static void prove(struct tkt_session *s, size_t len, enum tkt_phase phase) {
+  tkt_buf_commit(&s->out, len);
+  s->proof_end = len;
+  s->state = TKT_SESSION_PROVING;
+  s->parser.phase = phase;
+  tkt_session_touch(s, 0);
+}
+
+static void cannot_prove(struct tkt_session *s) {
+  tkt_session_close_hard(s, TKT_LEAVE_ENDED, "the proof for the server could not be made");
+}
+
+/* Why a server of wire 3 does not belong to the list of addresses (B3), NULL where it does. */
+static const char *misfit(const struct tkt_session *s, const struct tkt_msg *msg) {
+  const struct tkt_client *c = s->client;
+  if (c->address_count != 1 && c->address_count != 3 && c->address_count != 5)
+    return "wire 3 takes 1, 3 or 5 addresses, another number is configured";
+  if (msg->mode == TKT_WIRE_SINGLE && c->address_count > 1)
+    return "the server works alone, but several addresses are configured";
+  if (msg->mode == TKT_WIRE_SINGLE)
+    return msg->slot == TKT_SLOT_NONE ? NULL : "the server works alone, but says it has a slot";
+  if (msg->slot != s->address) return "the server's slot is not its place in the list of addresses";
+  if (!c->has_identity) return "the server is one of a cluster, whose identity is not configured";
+  return NULL;
+}
+
+static void greeted_framed(struct tkt_session *s, const struct tkt_msg *msg) {
+  struct tkt_client *c = s->client;
+  const char *why_not = misfit(s, msg);
+  if (why_not) {
+    refused(s, TKT_VERDICT_MODE, why_not);
+    return;
+  }
+  s->framed = true;
+  s->mode = msg->mode;
+  s->greets_like_ours = true; /* there is a verdict to wait for */
+  const uint8_t *identity = msg->mode == TKT_WIRE_CLUSTER ? c->identity : tkt_wire3_single_identity;
+  uint8_t *room = tkt_buf_reserve(&s->out, TKT_WIRE3_PROOF_LEN, TKT_CHUNK);
+  if (room && tkt_wire3_proof(tkt_span(c->token, c->token_len), msg->mode, identity, msg->slot,
+                              msg->nonce, room))
+    prove(s, TKT_WIRE3_PROOF_LEN, TKT_PHASE_VERDICT);
+  else
+    cannot_prove(s);
+}
+
 static void greeted(struct tkt_session *s, const struct tkt_msg *msg) {
   struct tkt_client *c = s->client;
+  c->addresses[s->address].wire = msg->version;
+  s->parser.wire = tkt_wire_of(msg->version);
+  if (msg->version == 3) {
+    greeted_framed(s, msg);
+    return;
+  }
+  tkt_ready_reconsider(c); /* sets may have lost their last hope */
   bool single = tkt_span_equal(msg->text, tkt_span_str("single"));
   s->greets_like_ours = single || tkt_span_equal(msg->text, tkt_span_str("cluster"));
   if (single && c->address_count > 1) {
@@ -125,15 +186,11 @@ static void greeted(struct tkt_session *s, const struct tkt_msg *msg) {
   }
   uint8_t *room = tkt_buf_reserve(&s->out, TKT_WIRE2_PROOF_LEN + 1, TKT_CHUNK);
   if (!room || !tkt_wire2_proof(tkt_span(c->token, c->token_len), msg->nonce, (char *)room)) {
-    tkt_session_close_hard(s, TKT_LEAVE_ENDED, "the proof for the server could not be made");
+    cannot_prove(s);
     return;
   }
   room[TKT_WIRE2_PROOF_LEN] = '\n';
-  tkt_buf_commit(&s->out, TKT_WIRE2_PROOF_LEN + 1);
-  s->proof_end = TKT_WIRE2_PROOF_LEN + 1;
-  s->state = TKT_SESSION_PROVING;
-  s->parser.phase = TKT_PHASE_REPLIES;
-  tkt_session_touch(s, 0);
+  prove(s, TKT_WIRE2_PROOF_LEN + 1, TKT_PHASE_REPLIES);
 }
 
 static bool proof_written(const struct tkt_session *s) {
@@ -151,9 +208,35 @@ static void first_frame(struct tkt_session *s, const struct tkt_msg *msg) {
   }
 }
 
+static void refused_token(struct tkt_session *s) {
+  tkt_count(s->client, TKT_COUNT_AUTH_REFUSALS);
+  refused(s, TKT_VERDICT_AUTH, "the server refused the token");
+}
+
+/* Wire 3: whether our answer was right. */
+static void judged(struct tkt_session *s, bool accepted) {
+  if (!proof_written(s)) {
+    tkt_session_poison(s, "the server sent its verdict before it had our answer", false);
+  } else if (accepted) {
+    s->client->addresses[s->address].verdict = TKT_VERDICT_ACCEPTED;
+    s->parser.phase = TKT_PHASE_REPLIES;
+    become_usable(s);
+  } else {
+    refused_token(s);
+  }
+}
+
 static void handle(struct tkt_session *s, const struct tkt_msg *msg) {
   if (msg->kind == TKT_MSG_GREETING) {
     greeted(s, msg);
+    return;
+  }
+  if (msg->kind == TKT_MSG_VERDICT) {
+    judged(s, msg->accepted);
+    return;
+  }
+  if (s->framed) {
+    tkt_match_framed(s, msg);
     return;
   }
   if (s->state == TKT_SESSION_PROVING) {
@@ -161,8 +244,7 @@ static void handle(struct tkt_session *s, const struct tkt_msg *msg) {
     if (s->state == TKT_SESSION_USABLE) return;
   }
   if (msg->kind == TKT_MSG_ERROR && msg->error == TKT_WIRE_ERROR_AUTH_FAILED && !s->poisoned) {
-    tkt_count(s->client, TKT_COUNT_AUTH_REFUSALS);
-    refused(s, TKT_VERDICT_AUTH, "the server refused the token");
+    refused_token(s);
     return;
   }
   if (s->state == TKT_SESSION_USABLE && msg->kind != TKT_MSG_ERROR && msg->kind != TKT_MSG_MOVED)
@@ -171,7 +253,10 @@ static void handle(struct tkt_session *s, const struct tkt_msg *msg) {
 }
 
 static const char *fault_text(const struct tkt_session *s, enum tkt_decode fault) {
-  if (s->state == TKT_SESSION_GREETING) return "the server's greeting is not one of wire 2";
+  if (s->state == TKT_SESSION_GREETING)
+    return s->client->wire == 2   ? "the server's greeting is not one of wire 2"
+           : s->client->wire == 3 ? "the server's greeting is not one of wire 3"
+                                  : "the server's greeting is neither of wire 2 nor of wire 3";
   switch (fault) {
   case TKT_DECODE_TOO_LONG:
     return "the server sent a frame that is too long";

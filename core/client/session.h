@@ -9,6 +9,7 @@
 #ifndef TKT_CLIENT_SESSION_H
 #define TKT_CLIENT_SESSION_H
 
+#include "base/table.h"
 #include "base/wheel.h"
 #include "client/client.h"
 #include "client/place.h"
@@ -40,6 +41,8 @@ struct tkt_session {
   void *stream;
   uint8_t address;
   enum tkt_session_state state;
+  bool framed;   /* it speaks wire 3 */
+  uint8_t mode;  /* wire 3: enum tkt_wire_mode */
   bool poisoned; /* broke the protocol: nothing it says settles anything (M8, M9) */
   bool greets_like_ours;
   bool requested;   /* a byte of a request was handed over */
@@ -52,6 +55,8 @@ struct tkt_session {
   int64_t usable_since;
 
   struct tkt_parser parser;
+  uint32_t serial;  /* tells sessions apart in the table of ids */
+  uint64_t next_id; /* wire 3 */
 
   /* Output: positions count bytes of the stream since its start. */
   struct tkt_buf out;
@@ -73,6 +78,9 @@ struct tkt_session {
 /* A request among the bytes of a session: part of a waiter or of a release attempt. */
 struct tkt_frame {
   struct tkt_list node;
+  struct tkt_table_node by_id;
+  uint64_t id; /* encoded or sent; 0: it has none. Wire 2: the owner of an acquire, drawn; wire 3:
+                  counted from 1 in a session */
   uint64_t start; /* position of its first byte, once encoded */
   bool release;
 };
@@ -126,10 +134,33 @@ static inline bool tkt_output_blocked(const struct tkt_session *s) {
   return tkt_buf_len(&s->out) > 0;
 }
 
-/* --- matching (matching.c) -----------------------------------------------------------------------
+/* --- ids (ids.c) ---------------------------------------------------------------------------------
+ */
+
+/* The id the next request of this session may have. */
+uint64_t tkt_id_next(struct tkt_session *s);
+
+/* The frame gets it, and is found by it. */
+void tkt_id_give(struct tkt_session *s, struct tkt_frame *f, uint64_t id);
+
+/* Harmless where it has none. */
+void tkt_id_take(struct tkt_client *c, struct tkt_frame *f);
+
+/* The same for the frame encoded last, of which no byte left: its id goes to the next one. */
+void tkt_id_take_back(struct tkt_session *s, struct tkt_frame *f);
+
+/* NULL where no frame of this session has the id. */
+struct tkt_frame *tkt_id_find(const struct tkt_session *s, uint64_t id);
+
+/* --- matching (matching.c, matching_framed.c)
+ * -----------------------------------------------------------------------
  */
 
 /* One decoded message of a session behind its handshake. */
 void tkt_match(struct tkt_session *s, const struct tkt_msg *msg);
+void tkt_match_framed(struct tkt_session *s, const struct tkt_msg *msg);
+
+/* The reply answers nothing that was asked (M9). */
+void tkt_match_nothing(struct tkt_session *s);
 
 #endif

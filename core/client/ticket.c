@@ -1,16 +1,44 @@
 /* Tickets: records, loans, and the index by token. */
 #include "client/engine.h"
 
-struct tkt_ticket *tkt_ticket_new(struct tkt_client *c, struct tkt_span key) {
+static bool copy_more_keys(struct tkt_client *c, struct tkt_ticket *t, const struct tkt_span *keys,
+                           size_t count) {
+  struct tkt_more_key **end = &t->more;
+  for (size_t i = 1; i < count; i++) {
+    struct tkt_more_key *k = tkt_pool_take(&c->more_keys);
+    if (!k) return false;
+    k->len = (uint8_t)keys[i].len;
+    memcpy(k->bytes, keys[i].data, keys[i].len);
+    *end = k;
+    end = &k->next;
+  }
+  return true;
+}
+
+void tkt_ticket_free_keys(struct tkt_client *c, struct tkt_ticket *t) {
+  for (struct tkt_more_key *k = t->more, *next; k; k = next) {
+    next = k->next;
+    tkt_pool_give(&c->more_keys, k);
+  }
+  t->more = NULL;
+}
+
+struct tkt_ticket *tkt_ticket_new(struct tkt_client *c, const struct tkt_span *keys, size_t count) {
   struct tkt_ticket *t = tkt_pool_take(&c->tickets);
   if (!t) return NULL;
+  if (!copy_more_keys(c, t, keys, count)) {
+    tkt_ticket_free_keys(c, t);
+    tkt_pool_give(&c->tickets, t);
+    return NULL;
+  }
   tkt_timer_init(&t->timer, TKT_TIMER_TICKET);
   tkt_list_init(&t->calls);
   tkt_list_init(&t->watches);
   tkt_list_init(&t->lane);
   tkt_list_append(&c->all_tickets, &t->all);
-  t->key_len = (uint8_t)key.len;
-  memcpy(t->key, key.data, key.len);
+  t->key_count = (uint8_t)count;
+  t->key_len = (uint8_t)keys[0].len;
+  memcpy(t->key, keys[0].data, keys[0].len);
   return t;
 }
 
@@ -20,7 +48,22 @@ void tkt_ticket_free(struct tkt_client *c, struct tkt_ticket *t) {
   tkt_wheel_cancel(&c->wheel, &t->timer);
   tkt_list_remove(&t->lane);
   tkt_list_remove(&t->all);
+  tkt_ticket_free_keys(c, t);
   tkt_pool_give(&c->tickets, t);
+}
+
+uint8_t tkt_ticket_keys(const struct tkt_ticket *t, struct tkt_span *keys_out) {
+  *keys_out++ = tkt_ticket_first_key(t);
+  for (const struct tkt_more_key *k = t->more; k; k = k->next)
+    *keys_out++ = tkt_span(k->bytes, k->len);
+  return t->key_count;
+}
+
+static bool has_keys(const struct tkt_ticket *t, const struct tkt_span *keys, size_t count) {
+  if (t->key_count != count || !tkt_span_equal(tkt_ticket_first_key(t), *keys)) return false;
+  for (const struct tkt_more_key *k = t->more; k; k = k->next)
+    if (!tkt_span_equal(tkt_span(k->bytes, k->len), *++keys)) return false;
+  return true;
 }
 
 static uint64_t token_hash(const struct tkt_client *c, uint64_t token) {
@@ -28,12 +71,11 @@ static uint64_t token_hash(const struct tkt_client *c, uint64_t token) {
 }
 
 struct tkt_ticket *tkt_ticket_find(const struct tkt_client *c, uint64_t token,
-                                   struct tkt_span key) {
+                                   const struct tkt_span *keys, size_t count) {
   uint64_t hash = token_hash(c, token);
   for (struct tkt_table_node *n = tkt_table_bucket(&c->by_token, hash); n; n = n->next) {
     struct tkt_ticket *t = TKT_CONTAINER(n, struct tkt_ticket, by_token);
-    if (n->hash == hash && t->token == token && tkt_span_equal(tkt_ticket_only_key(t), key))
-      return t;
+    if (n->hash == hash && t->token == token && has_keys(t, keys, count)) return t;
   }
   return NULL;
 }
@@ -75,12 +117,15 @@ uint64_t tkt_ticket_token(const struct tkt_ticket *ticket) {
 }
 
 size_t tkt_ticket_key_count(const struct tkt_ticket *ticket) {
-  (void)ticket;
-  return 1;
+  return ticket->key_count;
 }
 
 struct tkt_span tkt_ticket_key(const struct tkt_ticket *ticket, size_t index) {
-  return index == 0 ? tkt_ticket_only_key(ticket) : tkt_span(NULL, 0);
+  if (index == 0) return tkt_ticket_first_key(ticket);
+  const struct tkt_more_key *k = ticket->more;
+  while (k && --index > 0)
+    k = k->next;
+  return k ? tkt_span(k->bytes, k->len) : tkt_span(NULL, 0);
 }
 
 int64_t tkt_ticket_valid_until(const struct tkt_ticket *ticket) {

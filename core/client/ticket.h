@@ -53,6 +53,13 @@ struct tkt_attempt {
   bool tombstone; /* counted in its session */
 };
 
+/* The keys of a set behind its first one. */
+struct tkt_more_key {
+  struct tkt_more_key *next;
+  uint8_t len;
+  uint8_t bytes[TKT_KEY_MAX];
+};
+
 struct tkt_ticket {
   struct tkt_list all;
   struct tkt_table_node by_token;
@@ -71,26 +78,38 @@ struct tkt_ticket {
   uint8_t phase;
   uint8_t pauses;
   uint8_t newest; /* index of the attempt begun last */
-  uint8_t key_len;
+  uint8_t key_count;
+  uint8_t key_len;  /* of the first */
   bool sent_in_run; /* an attempt of the release under way was sent, or adopted in flight */
   bool loaned;      /* the caller has it, or may still take it */
   bool detached;
   bool unreserved;          /* counted in lane_unreserved */
   enum tkt_outcome outcome; /* RELEASED */
+  const char *reason;       /* with it; static, or NULL */
+  struct tkt_more_key *more;
   struct tkt_attempt tries[TKT_ATTEMPTS_MAX];
   uint8_t key[TKT_KEY_MAX];
 };
 
-static inline struct tkt_span tkt_ticket_only_key(const struct tkt_ticket *t) {
+static inline struct tkt_span tkt_ticket_first_key(const struct tkt_ticket *t) {
   return tkt_span(t->key, t->key_len);
 }
 
-/* A record for `key`, state WAITED; NULL: out of memory. */
-struct tkt_ticket *tkt_ticket_new(struct tkt_client *c, struct tkt_span key);
+static inline bool tkt_ticket_is_set(const struct tkt_ticket *t) {
+  return t->key_count > 1;
+}
+
+/* Its keys, sorted, into `keys_out` (room for TKT_KEY_SET_MAX); how many. */
+uint8_t tkt_ticket_keys(const struct tkt_ticket *t, struct tkt_span *keys_out);
+
+/* A record for `count` sorted keys (1..16), which are copied; state WAITED; NULL: out of memory. */
+struct tkt_ticket *tkt_ticket_new(struct tkt_client *c, const struct tkt_span *keys, size_t count);
+void tkt_ticket_free_keys(struct tkt_client *c, struct tkt_ticket *t);
 void tkt_ticket_free(struct tkt_client *c, struct tkt_ticket *t);
 
-/* The ticket with this token and key, granted or in release; NULL for none. */
-struct tkt_ticket *tkt_ticket_find(const struct tkt_client *c, uint64_t token, struct tkt_span key);
+/* The ticket with this token and these sorted keys, granted or in release; NULL for none. */
+struct tkt_ticket *tkt_ticket_find(const struct tkt_client *c, uint64_t token,
+                                   const struct tkt_span *keys, size_t count);
 
 /* WAITED -> HELD. */
 void tkt_ticket_grant(struct tkt_client *c, struct tkt_ticket *t, uint64_t token);
@@ -124,8 +143,10 @@ void tkt_release_start(struct tkt_client *c, struct tkt_ticket *t, int64_t asked
 /* A grant that belongs to no waiter of ours goes back (M9), where the unreserved part has room. */
 void tkt_release_unknown(struct tkt_client *c, uint64_t token, struct tkt_span key);
 
-/* R or N for it came from `s`. False: no attempt of it is in flight there (M9). */
-bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_outcome outcome);
+/* R, N or a definitive error for it came from `s`. False: no attempt of it is in flight there
+ * (M9). */
+bool tkt_release_answered(struct tkt_session *s, struct tkt_ticket *t, enum tkt_outcome outcome,
+                          const char *reason);
 
 /* No answer will come any more: ends the run, the attempts in flight become tombstones (R6). */
 void tkt_release_give_up(struct tkt_client *c, struct tkt_ticket *t);
@@ -136,7 +157,8 @@ void tkt_release_sent(struct tkt_attempt *attempt);
 /* The attempt's session takes no more requests and it was not sent: another session, at once. */
 void tkt_release_unsent(struct tkt_attempt *attempt);
 
-/* The attempt's session ended without an answer. */
+/* The attempt's session ended without an answer, or its server did not process it, or cannot say.
+ */
 void tkt_release_lost(struct tkt_attempt *attempt);
 
 /* Gives sessions the releases they can take. */

@@ -31,6 +31,8 @@ static enum tkt_count count_of(enum tkt_outcome outcome) {
     return TKT_COUNT_CLOSED;
   case TKT_UNSUPPORTED:
     return TKT_COUNT_UNSUPPORTED;
+  case TKT_INVALID_ARGUMENT:
+    return TKT_COUNT_REFUSED;
   default:
     return TKT_COUNT_INDETERMINATE;
   }
@@ -51,41 +53,36 @@ void tkt_waiter_settle(struct tkt_client *c, struct tkt_waiter *w, enum tkt_outc
 
 void tkt_waiter_free(struct tkt_client *c, struct tkt_waiter *w) {
   tkt_wheel_cancel(&c->wheel, &w->timer);
-  tkt_table_remove(&c->by_owner, &w->by_owner);
+  tkt_id_take(c, &w->frame);
   tkt_list_remove(&w->frame.node);
   if (w->tombstone) w->session->tombstones--;
   if (w->ticket) tkt_ticket_free(c, w->ticket);
   tkt_pool_give(&c->waiters, w);
 }
 
-struct tkt_waiter *tkt_waiter_find(const struct tkt_client *c, uint64_t owner) {
-  uint64_t hash = tkt_hash_u64(owner);
-  for (struct tkt_table_node *n = tkt_table_bucket(&c->by_owner, hash); n; n = n->next) {
-    struct tkt_waiter *w = TKT_CONTAINER(n, struct tkt_waiter, by_owner);
-    if (n->hash == hash && w->owner == owner) return w;
-  }
-  return NULL;
-}
-
 /* Ends an acquire whose request is not out. */
-static void end_unsent(struct tkt_client *c, struct tkt_waiter *w, enum tkt_outcome outcome) {
+static void end_unsent(struct tkt_client *c, struct tkt_waiter *w, enum tkt_outcome outcome,
+                       const char *reason) {
   if (w->state == TKT_WAITER_ENCODED) tkt_output_pull_back(w->session);
   tkt_line_leave(c, w);
-  tkt_waiter_settle(c, w, outcome, NULL);
+  tkt_waiter_settle(c, w, outcome, reason);
   tkt_waiter_free(c, w);
 }
 
 void tkt_waiter_expire_unsent(struct tkt_client *c, struct tkt_waiter *w) {
+  bool set = tkt_ticket_is_set(w->ticket);
   enum tkt_outcome outcome = TKT_TIMEOUT;
-  if (c->ups == w->ups) {
+  const char *reason = NULL;
+  if (tkt_ups(c, set) == w->ups) {
     outcome = TKT_NOT_CONNECTED;
+    if (c->usable) reason = "no server that speaks wire 3 could be reached, as several keys need";
   } else if (!w->slot) {
     outcome = TKT_CLIENT_CAPACITY;
     w->call->detail.limit = c->max_in_flight;
   } else if (w->wait_s == 0) {
     outcome = TKT_NOT_CONNECTED;
   }
-  end_unsent(c, w, outcome);
+  end_unsent(c, w, outcome, reason);
 }
 
 void tkt_waiter_abandon(struct tkt_client *c, struct tkt_waiter *w, enum tkt_outcome outcome,
@@ -97,7 +94,7 @@ void tkt_waiter_abandon(struct tkt_client *c, struct tkt_waiter *w, enum tkt_out
 
 void tkt_waiter_cancel(struct tkt_client *c, struct tkt_waiter *w) {
   if (w->state != TKT_WAITER_SENT) {
-    end_unsent(c, w, TKT_CANCELLED);
+    end_unsent(c, w, TKT_CANCELLED, NULL);
     return;
   }
   tkt_waiter_abandon(c, w, TKT_INDETERMINATE, "it was cancelled after it was sent");
@@ -106,11 +103,7 @@ void tkt_waiter_cancel(struct tkt_client *c, struct tkt_waiter *w) {
 }
 
 void tkt_waiter_restart(struct tkt_client *c, struct tkt_waiter *w) {
-  tkt_table_remove(&c->by_owner, &w->by_owner);
-  do {
-    w->owner = tkt_random_u64(&c->random);
-  } while (w->owner == 0 || tkt_waiter_find(c, w->owner));
-  tkt_table_insert(&c->by_owner, &w->by_owner, tkt_hash_u64(w->owner));
+  tkt_id_take(c, &w->frame);
   tkt_line_return(c, w, true);
 }
 
@@ -131,10 +124,5 @@ void tkt_waiter_timer(struct tkt_client *c, struct tkt_waiter *w) {
     return;
   }
   tkt_wheel_set(&c->wheel, &w->timer, tkt_waiter_unsent_deadline(w));
-  if (w->state == TKT_WAITER_PAUSED) {
-    tkt_list_remove(&w->frame.node);
-    w->state = TKT_WAITER_LINE;
-    tkt_list_append(&c->line, &w->frame.node);
-    tkt_line_dispatch(c);
-  }
+  if (w->state == TKT_WAITER_PAUSED) tkt_line_resume(c, w);
 }

@@ -7,7 +7,6 @@
 #ifndef TKT_CLIENT_WAITER_H
 #define TKT_CLIENT_WAITER_H
 
-#include "base/table.h"
 #include "base/wheel.h"
 #include "client/call.h"
 #include "client/session.h"
@@ -31,16 +30,15 @@ enum tkt_waiter_state {
 
 struct tkt_waiter {
   struct tkt_frame frame; /* its node: the line, or a list of its session */
-  struct tkt_table_node by_owner;
   struct tkt_timer timer;
-  uint64_t owner;
   struct tkt_ticket *ticket; /* keys, and the record a grant will need */
   struct tkt_call *call;
   struct tkt_session *session; /* from ASSIGNED on */
   int64_t called_at;
   int64_t budget_ns;
   int64_t sent_at; /* SENT and ENCODED: when its bytes were offered */
-  uint32_t ups;    /* client's `ups` at the call, one less where a session was usable */
+  uint32_t
+      ups; /* the client's count of its kind at the call, one less where a session was usable */
   uint32_t attempts;
   uint8_t state;
   uint8_t wait_s;
@@ -71,13 +69,21 @@ void tkt_waiter_abandon(struct tkt_client *c, struct tkt_waiter *w, enum tkt_out
 /* The caller cancels (S3). */
 void tkt_waiter_cancel(struct tkt_client *c, struct tkt_waiter *w);
 
-/* Its request ended without a verdict (M3): a new one, with a new owner, after a pause. */
+/* Its request ended without a verdict (M3, M5, M7): a new one, with a new owner or id, after a
+ * pause. */
 void tkt_waiter_restart(struct tkt_client *c, struct tkt_waiter *w);
 
 void tkt_waiter_timer(struct tkt_client *c, struct tkt_waiter *w);
 
-/* NULL where no waiter has this owner. */
-struct tkt_waiter *tkt_waiter_find(const struct tkt_client *c, uint64_t owner);
+/* What an answer does to a sent acquire (answers.c). */
+void tkt_answer_granted(struct tkt_session *s, struct tkt_waiter *w, uint64_t token);
+void tkt_answer_timed_out(struct tkt_session *s, struct tkt_waiter *w);
+void tkt_answer_final(struct tkt_session *s, struct tkt_waiter *w, enum tkt_outcome outcome,
+                      const char *reason);
+/* It was not processed, and may be asked elsewhere. */
+void tkt_answer_not_processed(struct tkt_session *s, struct tkt_waiter *w);
+/* A grant that settles nothing: it goes back (M9). */
+void tkt_answer_give_back(struct tkt_session *s, struct tkt_waiter *w, uint64_t token);
 
 /* --- the line (line.c) ---------------------------------------------------------------------------
  */
@@ -94,11 +100,17 @@ void tkt_line_return(struct tkt_client *c, struct tkt_waiter *w, bool pause);
 /* Everything unsent of a session comes back, in order. */
 void tkt_line_return_all(struct tkt_client *c, struct tkt_session *s, bool pause);
 
+/* Its pause is over. */
+void tkt_line_resume(struct tkt_client *c, struct tkt_waiter *w);
+
 /* Takes an unsent waiter out of the line, its pause or its session's queue. */
 void tkt_line_leave(struct tkt_client *c, struct tkt_waiter *w);
 
 /* Gives sessions what they can take. */
 void tkt_line_dispatch(struct tkt_client *c);
+
+/* Ends every acquire of a set that waits for a session. */
+void tkt_line_end_sets(struct tkt_client *c, enum tkt_outcome outcome, const char *reason);
 
 /* Ends every unsent acquire. */
 void tkt_line_end_all(struct tkt_client *c, enum tkt_outcome outcome, const char *reason);
