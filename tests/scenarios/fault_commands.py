@@ -139,6 +139,12 @@ class Commands:
     def do_release(self, name, **wanted):
         return self.claim(name, "release", **wanted)
 
+    def do_order(self, first, second):
+        """The request `first` arrived before `second`."""
+        if self.requests.index(self.named[first]) > self.requests.index(self.named[second]):
+            raise Failed(f"{second} arrived before {first}")
+        return ""
+
     def do_nothing(self):
         if self.unclaimed():
             raise Failed(self.outstanding())

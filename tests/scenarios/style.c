@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { THREAD_STACK = 256 * 1024, COUNTERS_MAX = 128 };
 
@@ -115,9 +116,10 @@ static bool start_blocking(struct run *run, struct actor *a) {
   if (rc) return fail(run, "no thread: %s", strerror(rc));
   a->threaded = true;
   /* A call that joins another or is refused counts nothing: it is given a moment. */
-  for (int i = 0; counted && !a->op && i < 100 && !style_ended(run, a); i++) {
+  const struct timespec moment = {.tv_nsec = 100000};
+  for (int i = 0; counted && !a->op && i < 1000 && !style_ended(run, a); i++) {
     if (counter_of(run, count_of_kind(a->kind), &known) > before) break;
-    poll(NULL, 0, 1);
+    nanosleep(&moment, NULL);
   }
   return true;
 }
