@@ -79,7 +79,7 @@ if ((all)); then
   export TICKETING_SIM_SEEDS=${TICKETING_SIM_SEEDS:-4000} TICKETING_KILL_SECONDS=${TICKETING_KILL_SECONDS:-60}
 fi
 # What a user has set for his own servers is not for the tests.
-unset TICKETING_ADDR TICKETING_CLIENT_TOKEN TICKETING_CLIENT_TOKENS
+unset TICKETING_ADDR TICKETING_CLIENT_TOKEN TICKETING_CLIENT_TOKENS TICKETING_TLS TICKETING_TLS_CA
 export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=second_deadlock_stack=1
 # Every process a test starts inherits this mark; whoever carries it at the end was left running.
 TICKETING_TEST_RUN="$$-$(date +%s)"
@@ -178,7 +178,7 @@ build() {
 
 # ctest of the tests whose names begin with one of the suites given, in one build.
 run_ctest() {
-  local config=$1 dir=$build_root/$1 junit pattern fixed_addresses=()
+  local config=$1 dir=$build_root/$1 junit pattern fixed_addresses=() at_once=$jobs
   shift
   # ThreadSanitizer of gcc 12 fails where the kernel spreads addresses widely.
   if [[ $config == thread ]] && setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
@@ -315,14 +315,16 @@ suite_clang() {
 
 suite_sanitize_address() {
   need build unit && build address || return
-  run_ctest address unit abi sim scenarios fuzz
+  run_ctest address unit abi sim fuzz
+  run_ctest address scenarios
   run_cli address
   run_faults address
 }
 
 suite_sanitize_thread() {
   need build unit && build thread || return
-  run_ctest thread unit abi sim scenarios
+  run_ctest thread unit abi sim
+  run_ctest thread scenarios
   ((all)) || return 0
   run_cli thread
   run_faults thread
