@@ -123,6 +123,32 @@ static void grant_of_which_one_byte_left_is_not_taken_back(void **state) {
   stage_close(&s);
 }
 
+/* A TLS stream may let bytes leave that it does not say it took. */
+static void grant_that_was_handed_over_counts_as_told(void **state) {
+  (void)state;
+  for (int named = 0; named < 2; named++) {
+    struct stage s;
+    stage_open(&s);
+    struct client *a = join(&s);
+    a->blocked = true;
+    ask(a, 1, "first", 0, 100);
+    ask(a, 2, "k", 0, 100);
+    turn(&s);
+    const size_t first = 1 + 8 + 8 + 5 + 1; /* the reply that names the other key */
+    assert_int_equal(tkt_peer_output(a->peer).len, first + 1 + 8 + 8 + 1 + 1);
+    tkt_server_handed(s.server, a->peer, named ? first + 1 : first);
+    assert_int_equal(tkt_peer_wants(a->peer), TKT_PEER_WRITE); /* nothing was consumed */
+    assert_int_equal(tkt_peer_output(a->peer).len, first + 1 + 8 + 8 + 1 + 1);
+    vanish(a);
+    tkt_server_handed(s.server, a->peer, 1); /* harmless by now */
+    turn(&s);
+    assert_int_equal(holder_of(&s, "first", NULL), 100);
+    assert_int_equal(holder_of(&s, "k", NULL), named ? 101 : 0);
+    assert_int_equal(tkt_server_stats(s.server).taken_back, !named);
+    stage_close(&s);
+  }
+}
+
 static void bytes_of_an_earlier_reply_do_not_count_for_a_later_one(void **state) {
   (void)state;
   struct stage s;
@@ -279,6 +305,37 @@ static void slow_reader_among_the_waiters_of_one_event_ends_alone(void **state) 
   stage_close(&s);
 }
 
+/* Its session breaks over the T of another wait, in the turn in which its key gets free: the grant
+ * goes to the next at once, not to the broken one and back. */
+static void waiter_of_a_session_that_breaks_in_a_turn_is_not_granted_in_it(void **state) {
+  (void)state;
+  struct stage s;
+  stage_prepare(&s);
+  s.config.limits.output_bytes = 100;
+  stage_start(&s);
+  struct client *a = join(&s), *b = join(&s), *c = join(&s);
+  uint64_t token = take(a, 1, "key", 2);
+  take(a, 2, "other", 250);
+  ask(b, 1, "other", 2, 10);
+  ask(b, 2, "key", 60, 10);
+  ask(c, 3, "key", 60, 10);
+  turn(&s);
+  b->blocked = true;
+  for (uint64_t i = 0; tkt_peer_output(b->peer).len + 15 <= 100; i++) {
+    ask(b, 10 + i, "other", 0, 10);
+    turn(&s);
+  }
+  uint64_t batch = s.storage.last_batch;
+  advance(&s, 3 * TKT_S);
+  assert_true(b->closed);
+  expect_granted(c, 3, "key");
+  assert_int_equal(changes_of(&s, TKT_CHANGE_EXPIRE, token), 1);
+  assert_int_equal(s.storage.last_batch, batch + 1);
+  assert_int_equal(tkt_server_stats(s.server).taken_back, 0);
+  assert_int_equal(tkt_server_stats(s.server).grants, 3);
+  stage_close(&s);
+}
+
 static void ending_session_whose_output_is_not_taken_is_closed(void **state) {
   (void)state;
   struct stage s;
@@ -367,6 +424,8 @@ int main(void) {
       cmocka_unit_test(grants_stay_when_their_session_ends),
       cmocka_unit_test(unsent_grant_is_taken_back_when_its_session_dies),
       cmocka_unit_test(grant_of_which_one_byte_left_is_not_taken_back),
+      cmocka_unit_test(grant_that_was_handed_over_counts_as_told),
+      cmocka_unit_test(waiter_of_a_session_that_breaks_in_a_turn_is_not_granted_in_it),
       cmocka_unit_test(bytes_of_an_earlier_reply_do_not_count_for_a_later_one),
       cmocka_unit_test(grant_named_on_two_sessions_is_taken_back_when_neither_was_told),
       cmocka_unit_test(grant_told_once_stays_though_its_second_reply_was_never_sent),
