@@ -51,6 +51,18 @@ static void wake_makes_the_descriptor_readable_until_collected(void **state) {
   assert_int_equal(tkt_poller_wait(&poller, events, 8, true), 0);
 }
 
+static void hush_disarms_and_takes_back(void **state) {
+  (void)state;
+  tkt_poller_arm(&poller, tkt_clock_now() + 5 * TKT_MS);
+  tkt_poller_wake(&poller);
+  tkt_poller_hush(&poller);
+  assert_false(readable());
+  usleep(10 * 1000);
+  assert_false(readable());
+  tkt_poller_arm(&poller, tkt_clock_now() + 1 * TKT_MS); /* and works on */
+  assert_int_equal(tkt_poller_wait(&poller, events, 8, true), 0);
+}
+
 static void timer_fires_once_and_not_before_its_instant(void **state) {
   (void)state;
   int64_t due = tkt_clock_now() + 20 * TKT_MS;
@@ -168,6 +180,7 @@ int main(void) {
       T(wake_makes_the_descriptor_readable_until_collected),
       T(timer_fires_once_and_not_before_its_instant),
       T(timer_in_the_past_fires_at_once),
+      T(hush_disarms_and_takes_back),
       T(arming_later_keeps_the_earlier_instant),
       T(descriptors_report_their_source_and_events),
       T(bounded_wait_ends),
