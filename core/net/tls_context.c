@@ -10,18 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What OpenSSL says about the last failure, as static text. */
+/* What OpenSSL says about the last failure, as static text: the innermost cause it names. */
 static const char *fault_text(void) {
-  unsigned long error = ERR_peek_last_error();
-  int library = ERR_GET_LIB(error), reason = ERR_GET_REASON(error);
-  if (library == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE)
-    return "it holds no PEM block of the kind needed";
-  if (library == ERR_LIB_X509 && reason == X509_R_NO_CERTIFICATE_OR_CRL_FOUND)
-    return "it holds no certificate in PEM form";
-  if (library == ERR_LIB_X509 && reason == X509_R_KEY_VALUES_MISMATCH)
-    return "the key does not belong to the certificate";
-  const char *text = ERR_reason_error_string(error);
-  return text ? text : "OpenSSL gives no reason";
+  const char *text = NULL;
+  unsigned long error;
+  while ((error = ERR_get_error())) {
+    int library = ERR_GET_LIB(error), reason = ERR_GET_REASON(error);
+    if (library == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE)
+      return "it holds no PEM block of the kind needed";
+    if (library == ERR_LIB_X509 && reason == X509_R_NO_CERTIFICATE_OR_CRL_FOUND)
+      return "it holds no certificate in PEM form";
+    if (library == ERR_LIB_X509 && reason == X509_R_KEY_VALUES_MISMATCH)
+      return "the key does not belong to the certificate";
+    if (!text && !ERR_COMMON_ERROR(error)) text = ERR_reason_error_string(error);
+  }
+  return text ? text : "it is damaged, or of a kind OpenSSL does not read";
 }
 
 static void explain(char *why, const char *what, const char *file, const char *fault) {
