@@ -22,8 +22,7 @@ struct tkt_session *tkt_session_new(struct tkt_client *c, struct tkt_place *plac
   tkt_timer_init(&s->read_timer, TKT_TIMER_READ);
   s->serial = ++c->serials;
   s->next_id = 1;
-  const struct tkt_wire *wire = tkt_wire_of(c->wire);
-  tkt_parser_init(&s->parser, wire ? wire : &tkt_wire_either, TKT_PHASE_GREETING);
+  tkt_parser_init(&s->parser, &tkt_wire_either, TKT_PHASE_GREETING);
   return s;
 }
 
@@ -173,6 +172,12 @@ static void greeted(struct tkt_session *s, const struct tkt_msg *msg) {
   struct tkt_client *c = s->client;
   c->addresses[s->address].wire = msg->version;
   s->parser.wire = tkt_wire_of(msg->version);
+  if (c->wire && c->wire != msg->version) {
+    tkt_session_close_hard(s, TKT_LEAVE_ENDED,
+                           c->wire == 2 ? "the server speaks wire 3, but only wire 2 is allowed"
+                                        : "the server speaks wire 2, but only wire 3 is allowed");
+    return;
+  }
   if (msg->version == 3) {
     greeted_framed(s, msg);
     return;
@@ -254,9 +259,7 @@ static void handle(struct tkt_session *s, const struct tkt_msg *msg) {
 
 static const char *fault_text(const struct tkt_session *s, enum tkt_decode fault) {
   if (s->state == TKT_SESSION_GREETING)
-    return s->client->wire == 2   ? "the server's greeting is not one of wire 2"
-           : s->client->wire == 3 ? "the server's greeting is not one of wire 3"
-                                  : "the server's greeting is neither of wire 2 nor of wire 3";
+    return "the server's greeting is neither of wire 2 nor of wire 3";
   switch (fault) {
   case TKT_DECODE_TOO_LONG:
     return "the server sent a frame that is too long";

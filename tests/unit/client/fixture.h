@@ -40,6 +40,7 @@ struct peer {
   struct tkt_buf unread; /* arrives only with the last read */
   struct tkt_parser parser;
   bool parsing;
+  const struct tkt_wire *wire;
   int64_t dialled_at;
   size_t address;
 };
@@ -55,6 +56,11 @@ struct fixture {
   bool silent;          /* connects never finish */
   const char *greeting; /* sent at once after a connect; NULL: nothing */
   const char *welcome;  /* sent after the proof; NULL: nothing */
+  unsigned
+      speaks[TKT_ADDRESS_COUNT_MAX]; /* wire of each address; 0: wire 2. On wire 3 the hello: */
+  uint8_t mode;
+  int slot;    /* -1: the address's place, or none in single mode */
+  int verdict; /* 1 or 0, said after the proof; -1: nothing is said */
   int turns;
 };
 
@@ -66,6 +72,33 @@ static inline void server_bytes(struct fixture *f, size_t peer, const void *data
   struct peer *p = &f->peers[peer];
   assert_non_null(p->session);
   tkt_session_input(p->session, tkt_span(data, len), f->now);
+}
+
+static const char fix_nonce[] = "0123456789abcdef";
+
+/* What a server of wire 3 says first. */
+static inline struct tkt_msg hello_msg(const struct fixture *f, size_t address) {
+  struct tkt_msg msg;
+  memset(&msg, 0, sizeof msg);
+  msg.kind = TKT_MSG_GREETING;
+  msg.mode = f->mode;
+  msg.slot = (uint8_t)(f->mode == TKT_WIRE_CLUSTER ? address : TKT_SLOT_NONE);
+  if (f->slot >= 0) msg.slot = (uint8_t)f->slot;
+  msg.nonce = tkt_span_str(fix_nonce);
+  return msg;
+}
+
+static inline void server_hello(struct fixture *f, size_t peer) {
+  uint8_t bytes[64];
+  struct tkt_msg msg = hello_msg(f, f->peers[peer].address);
+  assert_true(tkt_wire3.encoded_size(&msg) <= sizeof bytes);
+  tkt_wire3.encode(&msg, bytes);
+  server_bytes(f, peer, bytes, tkt_wire3.encoded_size(&msg));
+}
+
+static inline void server_verdict(struct fixture *f, size_t peer, int verdict) {
+  uint8_t byte = (uint8_t)verdict;
+  server_bytes(f, peer, &byte, 1);
 }
 
 static inline void server_text(struct fixture *f, size_t peer, const char *text) {
@@ -80,6 +113,7 @@ static inline void fix_connect(struct fixture *f, struct tkt_session *s) {
   p->room = SIZE_MAX;
   p->dialled_at = f->now;
   p->address = tkt_session_address(s);
+  p->wire = f->speaks[p->address] == 3 ? &tkt_wire3 : &tkt_wire2;
   tkt_session_set_stream(s, (void *)(uintptr_t)f->peer_count);
   if (f->silent) return;
   if (f->refuse) {
@@ -88,7 +122,10 @@ static inline void fix_connect(struct fixture *f, struct tkt_session *s) {
   }
   p->connected = true;
   tkt_session_connected(s, f->now);
-  if (f->greeting) server_text(f, f->peer_count - 1, f->greeting);
+  if (f->greeting && p->wire == &tkt_wire3)
+    server_hello(f, f->peer_count - 1);
+  else if (f->greeting)
+    server_text(f, f->peer_count - 1, f->greeting);
 }
 
 static inline void fix_write(struct fixture *f, struct tkt_session *s) {
@@ -105,8 +142,10 @@ static inline void fix_write(struct fixture *f, struct tkt_session *s) {
   if (p->room != SIZE_MAX) p->room -= n;
   tkt_session_handed(s, n);
   tkt_session_written(s, n, f->now);
-  if (proof && n == out.len && f->welcome && p->session)
-    server_text(f, (size_t)(p - f->peers), f->welcome);
+  if (!proof || n < out.len || !p->session) return;
+  if (p->wire == &tkt_wire2 && f->welcome) server_text(f, (size_t)(p - f->peers), f->welcome);
+  if (p->wire == &tkt_wire3 && f->verdict >= 0)
+    server_verdict(f, (size_t)(p - f->peers), f->verdict);
 }
 
 static inline void fix_close(struct fixture *f, struct tkt_session *s, bool last_read) {
@@ -178,6 +217,8 @@ static inline void fix_init(struct fixture *f) {
   f->config.max_in_flight = TKT_IN_FLIGHT_DEFAULT;
   f->config.max_unsent = TKT_UNSENT_DEFAULT;
   f->config.seed[0] = 42;
+  f->slot = -1;
+  f->verdict = 1;
 }
 
 static inline void fix_new(struct fixture *f) {
@@ -204,6 +245,38 @@ static inline void fix_start_cluster(struct fixture *f, size_t count) {
   turn(f);
 }
 
+/* One server of wire 3, alone; sessions 0 and 1 are usable. */
+static inline void fix_start_framed(struct fixture *f) {
+  fix_init(f);
+  f->speaks[0] = 3;
+  fix_new(f);
+  turn(f);
+  assert_true(tkt_client_usable(f->client));
+}
+
+static const uint8_t fix_identity[TKT_WIRE3_IDENTITY_LEN] = "the identity of this cluster...";
+
+/* A cluster of 3 or 5 on wire 3; session i belongs to address i. */
+static inline void fix_init_framed_cluster(struct fixture *f, size_t count) {
+  static const char *const names[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4",
+                                      "127.0.0.1:5"};
+  fix_init(f);
+  for (size_t i = 0; i < count; i++) {
+    f->addresses[i] = names[i];
+    f->speaks[i] = 3;
+  }
+  f->config.address_count = count;
+  f->config.identity = fix_identity;
+  f->mode = TKT_WIRE_CLUSTER;
+}
+
+static inline void fix_start_framed_cluster(struct fixture *f, size_t count) {
+  fix_init_framed_cluster(f, count);
+  fix_new(f);
+  turn(f);
+  assert_true(tkt_client_usable(f->client));
+}
+
 static inline void fix_end(struct fixture *f) {
   for (size_t i = 0; i < f->peer_count; i++) {
     tkt_buf_release(&f->peers[i].received);
@@ -216,13 +289,14 @@ static inline void fix_end(struct fixture *f) {
 /* --- the server's mouth and ears -----------------------------------------------------------------
  */
 
-static inline void fix_encode(const struct tkt_msg *msg, struct tkt_buf *out) {
-  assert_true(tkt_wire_append(&tkt_wire2, msg, out, SIZE_MAX));
+static inline void fix_encode(const struct tkt_wire *wire, const struct tkt_msg *msg,
+                              struct tkt_buf *out) {
+  assert_true(tkt_wire_append(wire, msg, out, SIZE_MAX));
 }
 
 static inline void server_say(struct fixture *f, size_t peer, const struct tkt_msg *msg) {
   struct tkt_buf out = {0};
-  fix_encode(msg, &out);
+  fix_encode(f->peers[peer].wire, msg, &out);
   struct tkt_span bytes = tkt_buf_span(&out);
   server_bytes(f, peer, bytes.data, bytes.len);
   tkt_buf_release(&out);
@@ -246,24 +320,40 @@ static inline void reply(struct fixture *f, size_t peer, enum tkt_msg_kind kind,
   server_say(f, peer, &msg);
 }
 
+/* Wire 3: any reply to a request by its id; `set` for S and G, `slot` for M and L. */
+static inline void reply_id(struct fixture *f, size_t peer, enum tkt_msg_kind kind, uint64_t id,
+                            uint64_t token, bool set, uint8_t slot) {
+  struct tkt_msg msg = reply_msg(kind, id, token, "");
+  msg.set = set;
+  msg.slot = slot;
+  server_say(f, peer, &msg);
+}
+
+static inline void reply_error(struct fixture *f, size_t peer, uint64_t id,
+                               enum tkt_wire_error error) {
+  struct tkt_msg msg = reply_msg(TKT_MSG_ERROR, id, 0, "");
+  msg.error = error;
+  server_say(f, peer, &msg);
+}
+
 /* What is readable only when the client reads for the last time. */
 static inline void reply_unread(struct fixture *f, size_t peer, enum tkt_msg_kind kind, uint64_t id,
                                 uint64_t token, const char *key) {
   struct tkt_msg msg = reply_msg(kind, id, token, key);
-  fix_encode(&msg, &f->peers[peer].unread);
+  fix_encode(f->peers[peer].wire, &msg, &f->peers[peer].unread);
 }
 
 /* The next whole request the session sent; false: none. Spans are good until the next call. */
 static inline bool server_next(struct fixture *f, size_t peer, struct tkt_msg *msg) {
   struct peer *p = &f->peers[peer];
   if (!p->parsing) {
-    tkt_parser_init(&p->parser, &tkt_wire2, TKT_PHASE_PROOF);
+    tkt_parser_init(&p->parser, p->wire, TKT_PHASE_PROOF);
     p->parsing = true;
   }
   for (;;) {
     size_t used = 0;
     struct tkt_span bytes = tkt_buf_span(&p->received);
-    enum tkt_decode got = tkt_wire2.decode(p->parser.phase, bytes, msg, &used);
+    enum tkt_decode got = p->wire->decode(p->parser.phase, bytes, msg, &used);
     if (got == TKT_DECODE_MORE) return false;
     assert_int_equal(got, TKT_DECODE_OK);
     p->received.start += used; /* the bytes stay where the spans point */
@@ -311,6 +401,20 @@ static inline void acquire_budget(struct fixture *f, struct tkt_call *call, cons
                                   int wait, int lease, int64_t budget_ns) {
   struct tkt_span span = tkt_span_str(key);
   struct tkt_acquire_args args = {&span, 1, wait * TKT_S, lease * TKT_S, budget_ns};
+  struct tkt_acquire_plan plan;
+  char why[TKT_REFUSAL_SIZE];
+  assert_int_equal(tkt_acquire_check(&args, &plan, why), TKT_OK);
+  memset(call, 0, sizeof *call);
+  tkt_client_acquire(f->client, call, &plan, f->now);
+}
+
+/* The same for several keys. */
+static inline void acquire_set(struct fixture *f, struct tkt_call *call, const char *const *keys,
+                               size_t count, int wait, int lease) {
+  struct tkt_span spans[TKT_KEY_SET_MAX];
+  for (size_t i = 0; i < count; i++)
+    spans[i] = tkt_span_str(keys[i]);
+  struct tkt_acquire_args args = {spans, count, wait * TKT_S, lease * TKT_S, 0};
   struct tkt_acquire_plan plan;
   char why[TKT_REFUSAL_SIZE];
   assert_int_equal(tkt_acquire_check(&args, &plan, why), TKT_OK);

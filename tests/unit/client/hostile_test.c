@@ -64,7 +64,7 @@ static void m10_a_flood_of_unasked_grants_is_bounded(void **state) {
   struct tkt_buf flood = {0};
   for (uint64_t i = 1; i <= 5000; i++) {
     struct tkt_msg msg = reply_msg(TKT_MSG_GRANTED, i, i, "x");
-    fix_encode(&msg, &flood);
+    fix_encode(&tkt_wire2, &msg, &flood);
   }
   server_bytes(&f, 0, flood.data, tkt_buf_len(&flood));
   tkt_buf_release(&flood);

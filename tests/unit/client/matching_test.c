@@ -252,7 +252,7 @@ static void m8_after_it_nothing_settles_but_grants_are_released(void **state) {
   memcpy(room, "Ebad_key\n", 9);
   tkt_buf_commit(&out, 9);
   struct tkt_msg granted = reply_msg(TKT_MSG_GRANTED, a.id, 55, "a");
-  fix_encode(&granted, &out);
+  fix_encode(&tkt_wire2, &granted, &out);
   server_bytes(&f, pa, out.data, tkt_buf_len(&out));
   tkt_buf_release(&out);
   assert_int_equal(first.outcome, TKT_INDETERMINATE);
@@ -343,7 +343,7 @@ static void replies_at_any_cut_match(void **state) {
   size_t peer = send_acquire(&f, &call, "a-longer-key", 5, 60, &msg);
   struct tkt_buf out = {0};
   struct tkt_msg granted = reply_msg(TKT_MSG_GRANTED, msg.id, 0x0a0a0a0a0a, "a-longer-key");
-  fix_encode(&granted, &out);
+  fix_encode(&tkt_wire2, &granted, &out);
   for (size_t i = 0; i < tkt_buf_len(&out); i++) {
     assert_int_equal(call.outcome, TKT_PENDING);
     server_bytes(&f, peer, out.data + i, 1);
