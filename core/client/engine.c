@@ -68,7 +68,10 @@ struct tkt_client *tkt_client_new(const struct tkt_client_config *config, int64_
 static void free_waiters(struct tkt_client *c, struct tkt_list *list) {
   for (struct tkt_list *node; (node = tkt_list_shift(list));) {
     struct tkt_frame *f = TKT_CONTAINER(node, struct tkt_frame, node);
-    if (!f->release) tkt_pool_give(&c->waiters, TKT_CONTAINER(f, struct tkt_waiter, frame));
+    if (f->release) continue;
+    struct tkt_waiter *w = TKT_CONTAINER(f, struct tkt_waiter, frame);
+    tkt_wheel_cancel(&c->wheel, &w->timer); /* sessions freed later may stand beside it */
+    tkt_pool_give(&c->waiters, w);
   }
 }
 
