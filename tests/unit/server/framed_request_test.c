@@ -242,6 +242,27 @@ static void a_failed_acquire_is_b_and_a_failed_release_i(void **state) {
   stage_close(&s);
 }
 
+/* Its lease is over, though nobody has it before that is stored. */
+static void a_hold_whose_end_is_in_commit_is_not_current(void **state) {
+  (void)state;
+  struct stage s;
+  stage_open(&s);
+  struct client *c = join_framed(&s), *line = join(&s);
+  uint64_t set = take_all(c, 1, "a b", 5), single = take(line, 1, "k", 5);
+  s.storage.answer = TKT_COMMIT_PENDING;
+  advance(&s, 6 * TKT_S);
+  give_back_all(c, 2, "a b", set);
+  give_back_all(c, 3, "a c", set);
+  give_back(line, single, "k");
+  turn(&s);
+  expect_reply_to(c, TKT_MSG_NOT_CURRENT, 2);
+  expect_reply_to(c, TKT_MSG_NOT_CURRENT, 3);
+  expect_not_current(line, single, "k");
+  decide(&s, s.storage.last_batch, TKT_COMMIT_DONE);
+  assert_empty(s.server);
+  stage_close(&s);
+}
+
 /* A release and the set it makes possible travel in one batch: both or none. */
 static void a_set_waits_for_every_key_that_leaves(void **state) {
   (void)state;
@@ -306,6 +327,7 @@ int main(void) {
       cmocka_unit_test(t_leaves_a_margin_early),
       cmocka_unit_test(what_the_storage_cannot_say_is_i),
       cmocka_unit_test(a_failed_acquire_is_b_and_a_failed_release_i),
+      cmocka_unit_test(a_hold_whose_end_is_in_commit_is_not_current),
       cmocka_unit_test(a_set_waits_for_every_key_that_leaves),
       cmocka_unit_test(an_untold_set_is_taken_back),
   };

@@ -104,6 +104,25 @@ static void a_waiting_set_keeps_later_ones_from_its_free_keys(void **state) {
   stage_close(&s);
 }
 
+static void a_release_and_all_it_makes_possible_travel_in_one_batch(void **state) {
+  (void)state;
+  struct stage s;
+  stage_open(&s);
+  struct client *c = join_framed(&s), *d = join_framed(&s);
+  uint64_t token = take_all(c, 1, "a b c d", 50);
+  ask_for(d, 1, "b", 50, 5);
+  ask_for(d, 2, "c d", 50, 5);
+  turn(&s);
+  uint64_t batch = s.storage.last_batch;
+  give_back_all(c, 2, "a b c d", token);
+  turn(&s);
+  expect_set_released(c, 2);
+  expect_single_granted(d, 1);
+  expect_set_granted(d, 2);
+  assert_int_equal(s.storage.last_batch, batch + 1);
+  stage_close(&s);
+}
+
 /* Whatever takes the set out of its queues, each of its keys is looked at again. */
 static void withdrawing_a_set_looks_again_at_each_key(void **state) {
   (void)state;
@@ -328,6 +347,7 @@ int main(void) {
       cmocka_unit_test(a_set_of_one_key_is_answered_as_a_set),
       cmocka_unit_test(wait_0_takes_all_or_times_out),
       cmocka_unit_test(a_waiting_set_keeps_later_ones_from_its_free_keys),
+      cmocka_unit_test(a_release_and_all_it_makes_possible_travel_in_one_batch),
       cmocka_unit_test(withdrawing_a_set_looks_again_at_each_key),
       cmocka_unit_test(a_set_undone_in_its_turn_leaves_no_key_behind),
       cmocka_unit_test(crossing_sets_are_granted_in_arrival_order),
