@@ -167,7 +167,11 @@ static void caller(struct life *l, size_t i) {
     } else {
       if (l->tickets[i]) tkt_client_drop(f->client, l->tickets[i], f->now);
       l->tickets[i] = NULL;
-      acquire_budget(f, call, keys[draw(l, 3)], (int)draw(l, 8), (int)(1 + draw(l, 20)), 0);
+      int wait = (int)draw(l, 8), lease = (int)(1 + draw(l, 20));
+      if (draw(l, 4) == 0)
+        acquire_set(f, call, keys, 1 + draw(l, 3), wait, lease);
+      else
+        acquire_budget(f, call, keys[draw(l, 3)], wait, lease, 0);
     }
     return;
   }
@@ -182,6 +186,30 @@ static void caller(struct life *l, size_t i) {
   }
   tkt_client_forget(f->client, call, f->now);
   l->used[i] = false;
+}
+
+/* A server of wire 3 answers, with any reply that the request can have. */
+static void answer_framed(struct life *l, size_t peer, const struct tkt_msg *msg) {
+  struct fixture *f = &l->f;
+  static const enum tkt_msg_kind acquire_kinds[] = {TKT_MSG_GRANTED, TKT_MSG_GRANTED,
+                                                    TKT_MSG_TIMED_OUT, TKT_MSG_BUSY};
+  static const enum tkt_msg_kind any_kinds[] = {TKT_MSG_MOVED, TKT_MSG_UNCERTAIN, TKT_MSG_ERROR};
+  bool release = msg->kind == TKT_MSG_RELEASE;
+  struct tkt_msg answer = reply_msg(TKT_MSG_RELEASED, msg->id, 0, "");
+  answer.set = msg->set;
+  answer.slot = (uint8_t)(f->mode == TKT_WIRE_CLUSTER ? draw(l, 4) : TKT_SLOT_NONE);
+  if (answer.slot == 3) answer.slot = TKT_SLOT_NONE;
+  answer.error = draw(l, 2) ? TKT_WIRE_ERROR_NO_LEADER : TKT_WIRE_ERROR_BAD_KEY;
+  if (draw(l, 4) == 0)
+    answer.kind = any_kinds[draw(l, 3)];
+  else if (!release)
+    answer.kind = acquire_kinds[draw(l, 4)];
+  else if (draw(l, 4) == 0)
+    answer.kind = TKT_MSG_NOT_CURRENT;
+  if (answer.kind == TKT_MSG_GRANTED) answer.token = ++l->token;
+  if (draw(l, 100) == 0) answer.id += draw(l, 3);
+  if (draw(l, 100) == 0) answer.set = !answer.set;
+  server_say(f, peer, &answer);
 }
 
 /* The server of `peer` does something, mostly sane. */
@@ -205,6 +233,10 @@ static void server(struct life *l, size_t peer) {
   if (draw(l, 3) == 0) p->room = SIZE_MAX;
   if (tkt_session_wants(p->session) & TKT_WANT_WRITE && p->room) fix_write(f, p->session);
   if (!p->session || !server_next(f, peer, &msg)) return;
+  if (p->wire == &tkt_wire3) {
+    if (draw(l, 8)) answer_framed(l, peer, &msg);
+    return;
+  }
   char key[TKT_KEY_MAX + 1];
   memcpy(key, msg.keys[0].data, msg.keys[0].len);
   key[msg.keys[0].len] = 0;
@@ -227,14 +259,19 @@ static void report(struct life *l) {
   }
 }
 
-static void random_lives_end_every_call_once_and_leak_nothing(void **state) {
-  (void)state;
+/* Wire 2, wire 3 alone, wire 3 in a cluster, or a cluster of both. */
+static void random_lives(unsigned kind) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     struct life *l = calloc(1, sizeof *l);
     struct fixture *f = &l->f;
     uint64_t words[4] = {seed, 2, 3, 4};
     tkt_random_init(&l->random, words);
-    fix_init(f);
+    if (kind >= 2)
+      fix_init_framed_cluster(f, 3);
+    else
+      fix_init(f);
+    if (kind == 1) f->speaks[0] = 3;
+    if (kind == 3) f->speaks[seed % 3] = 2;
     f->config.seed[0] = seed;
     f->config.cancel_keeps_session = seed % 2;
     f->config.max_in_flight = (uint32_t)(4 + seed % 40);
@@ -270,6 +307,26 @@ static void random_lives_end_every_call_once_and_leak_nothing(void **state) {
   }
 }
 
+static void random_lives_end_every_call_once_and_leak_nothing(void **state) {
+  (void)state;
+  random_lives(0);
+}
+
+static void random_lives_of_wire_3_end_every_call_once_and_leak_nothing(void **state) {
+  (void)state;
+  random_lives(1);
+}
+
+static void random_lives_of_a_cluster_end_every_call_once_and_leak_nothing(void **state) {
+  (void)state;
+  random_lives(2);
+}
+
+static void random_lives_of_both_wires_end_every_call_once_and_leak_nothing(void **state) {
+  (void)state;
+  random_lives(3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(m10_bad_greetings_end_the_session_with_a_reason),
@@ -281,6 +338,9 @@ int main(void) {
       TEST(one_token_for_two_acquires_is_a_fault_and_keeps_the_first),
       TEST(input_behind_the_end_is_ignored),
       TEST(random_lives_end_every_call_once_and_leak_nothing),
+      TEST(random_lives_of_wire_3_end_every_call_once_and_leak_nothing),
+      TEST(random_lives_of_a_cluster_end_every_call_once_and_leak_nothing),
+      TEST(random_lives_of_both_wires_end_every_call_once_and_leak_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * sanitizers bring their own, so there it is left alone and the flows run without failures. */
 #include "unit/client/fixture.h"
 
+#include <limits.h>
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REPLACED 0
 #elif defined(__has_feature)
@@ -36,10 +38,26 @@ void *calloc(size_t count, size_t size) {
 }
 #endif
 
+static const struct tkt_wire *wire_of(const struct fixture *f) {
+  return f->speaks[0] == 3 ? &tkt_wire3 : &tkt_wire2;
+}
+
+static void greet(struct fixture *f, struct tkt_session *s) {
+  static uint8_t hello[TKT_CHUNK];
+  struct tkt_msg msg = hello_msg(f, 0);
+  if (f->speaks[0] != 3) {
+    tkt_session_input(s, tkt_span_str(f->greeting), f->now);
+    return;
+  }
+  tkt_wire3.encode(&msg, hello);
+  tkt_session_input(s, tkt_span(hello, tkt_wire3.encoded_size(&msg)), f->now);
+}
+
 /* A client from start to end, by hand, so that only the engine allocates: one session is answered
  * with what each request asks for. */
 static void drive(struct fixture *f) {
   static uint8_t bytes[TKT_CHUNK * 4];
+  static uint64_t token;
   struct tkt_session *s;
   tkt_client_tick(f->client, f->now);
   while ((s = tkt_client_next_dirty(f->client))) {
@@ -50,7 +68,7 @@ static void drive(struct fixture *f) {
     }
     if (wants & TKT_WANT_CONNECT) {
       tkt_session_connected(s, f->now);
-      tkt_session_input(s, tkt_span_str(f->greeting), f->now);
+      greet(f, s);
       continue;
     }
     if (wants & TKT_WANT_SHUT) tkt_session_eof(s, f->now);
@@ -61,18 +79,21 @@ static void drive(struct fixture *f) {
       struct tkt_span rest = tkt_span(out.data + at, out.len - at);
       struct tkt_msg msg, answer;
       size_t used = 0;
-      bool proof = rest.len == TKT_WIRE2_PROOF_LEN + 1;
+      const struct tkt_wire *wire = wire_of(f);
+      bool proof = !tkt_session_stream(s); /* the first it sends */
       assert_int_equal(
-          tkt_wire2.decode(proof ? TKT_PHASE_PROOF : TKT_PHASE_REQUESTS, rest, &msg, &used),
+          wire->decode(proof ? TKT_PHASE_PROOF : TKT_PHASE_REQUESTS, rest, &msg, &used),
           TKT_DECODE_OK);
       at += used;
       answer = msg;
-      answer.token = msg.kind == TKT_MSG_RELEASE ? msg.token : msg.id;
-      answer.kind = proof                         ? TKT_MSG_KEEPALIVE
+      tkt_session_set_stream(s, f);
+      answer.token = msg.kind == TKT_MSG_RELEASE ? msg.token : ++token;
+      answer.accepted = true;
+      answer.kind = proof ? wire == &tkt_wire3 ? TKT_MSG_VERDICT : TKT_MSG_KEEPALIVE
                     : msg.kind == TKT_MSG_RELEASE ? TKT_MSG_RELEASED
                                                   : TKT_MSG_GRANTED;
-      tkt_wire2.encode(&answer, bytes + n);
-      n += tkt_wire2.encoded_size(&answer);
+      wire->encode(&answer, bytes + n);
+      n += wire->encoded_size(&answer);
     }
     tkt_session_handed(s, out.len);
     tkt_session_written(s, out.len, f->now);
@@ -82,7 +103,7 @@ static void drive(struct fixture *f) {
 }
 
 /* True where no allocation failed. */
-static bool flow(struct fixture *f, long fail_at) {
+static bool flow(struct fixture *f, unsigned wire, long fail_at) {
   enum { CALLS = 20 };
   struct tkt_call calls[CALLS], releases[CALLS], close = {0};
   struct tkt_ticket *tickets[CALLS] = {0};
@@ -90,14 +111,18 @@ static bool flow(struct fixture *f, long fail_at) {
   memset(releases, 0, sizeof releases);
   fix_init(f);
   f->config.token = tkt_span_str("secret");
+  f->speaks[0] = wire;
   left = fail_at;
   made = 0;
   f->client = tkt_client_new(&f->config, f->now);
   if (f->client) {
-    struct tkt_span key = tkt_span_str("a-key");
-    struct tkt_acquire_plan plan = {.keys = {key}, .key_count = 1, .wait_s = 2, .lease_s = 60};
-    for (int i = 0; i < CALLS; i++)
+    struct tkt_span keys[] = {tkt_span_str("a-key"), tkt_span_str("b-key"), tkt_span_str("c")};
+    struct tkt_acquire_plan plan = {
+        .keys = {keys[0], keys[1], keys[2]}, .key_count = 1, .wait_s = 2, .lease_s = 60};
+    for (int i = 0; i < CALLS; i++) {
+      plan.key_count = (uint8_t)(wire == 3 ? 1 + i % 3 : 1);
       tkt_client_acquire(f->client, &calls[i], &plan, f->now);
+    }
     for (int i = 0; i < 30; i++) {
       drive(f);
       f->now += 100 * TKT_MS;
@@ -109,7 +134,7 @@ static bool flow(struct fixture *f, long fail_at) {
       tkt_client_drop(f->client, tickets[i], f->now);
     }
     struct tkt_call exact = {0};
-    tkt_client_release_exact(f->client, &exact, &key, 1, 4711, f->now);
+    tkt_client_release_exact(f->client, &exact, keys, wire == 3 ? 3 : 1, 4711, f->now);
     for (int i = 0; i < 60; i++) {
       drive(f);
       f->now += 100 * TKT_MS;
@@ -131,18 +156,76 @@ static bool flow(struct fixture *f, long fail_at) {
   return none;
 }
 
-static void any_allocation_may_fail(void **state) {
-  (void)state;
+static void each_allocation_fails_once(unsigned wire) {
   struct fixture *f = calloc(1, sizeof *f);
-  assert_true(flow(f, -1));
+  assert_true(flow(f, wire, -1));
   long n = 0;
-  while (REPLACED && !flow(f, n))
+  while (REPLACED && !flow(f, wire, n))
     n++;
   if (REPLACED) assert_in_range(n, 10, 10000); /* it did fail somewhere */
   free(f);
 }
 
+static void any_allocation_may_fail(void **state) {
+  (void)state;
+  each_allocation_fails_once(2);
+}
+
+static void any_allocation_may_fail_on_wire_3(void **state) {
+  (void)state;
+  each_allocation_fails_once(3);
+}
+
+/* A cycle of acquires and releases, sets among them, once everything is warm. */
+static void cycle(struct fixture *f) {
+  enum { CALLS = 8 };
+  struct tkt_call calls[CALLS], releases[CALLS];
+  struct tkt_span keys[] = {tkt_span_str("a"), tkt_span_str("b"), tkt_span_str("c")};
+  struct tkt_acquire_plan plan = {
+      .keys = {keys[0], keys[1], keys[2]}, .key_count = 1, .wait_s = 2, .lease_s = 60};
+  memset(calls, 0, sizeof calls);
+  memset(releases, 0, sizeof releases);
+  for (int i = 0; i < CALLS; i++) {
+    plan.key_count = (uint8_t)(1 + i % 3);
+    tkt_client_acquire(f->client, &calls[i], &plan, f->now);
+  }
+  drive(f);
+  for (int i = 0; i < CALLS; i++) {
+    struct tkt_ticket *ticket;
+    assert_int_equal(tkt_client_take(f->client, &calls[i], f->now, &ticket), TKT_OK);
+    tkt_client_release(f->client, &releases[i], ticket, f->now);
+    tkt_client_drop(f->client, ticket, f->now);
+  }
+  drive(f);
+  while (tkt_client_next_done(f->client)) {
+  }
+  f->now += 10 * TKT_MS;
+}
+
+static void no_memory_is_asked_for_in_steady_state(void **state) {
+  (void)state;
+  struct fixture *f = calloc(1, sizeof *f);
+  fix_init(f);
+  f->speaks[0] = 3;
+  fix_new(f);
+  drive(f);
+  for (int i = 0; i < 5; i++)
+    cycle(f);
+  left = LONG_MAX;
+  made = 0;
+  for (int i = 0; i < 100; i++)
+    cycle(f);
+  left = -1;
+  assert_int_equal(made, 0);
+  tkt_client_free(f->client);
+  free(f);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(any_allocation_may_fail)};
+  const struct CMUnitTest tests[] = {
+      TEST(any_allocation_may_fail),
+      TEST(any_allocation_may_fail_on_wire_3),
+      TEST(no_memory_is_asked_for_in_steady_state),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
