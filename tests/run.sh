@@ -185,7 +185,9 @@ run_ctest() {
   pattern="^($(IFS='|' && printf '%s' "$*"))\\."
   junit=$dir/junit.xml
   rm -f "$junit"
-  "${fixed_addresses[@]}" ctest --test-dir "$dir" -R "$pattern" -j "$jobs" --output-on-failure --no-tests=ignore --timeout 900 \
+  # Scenarios mostly wait, for rules that are about seconds.
+  if [[ $* == scenarios ]]; then at_once=$((jobs + 2)); fi
+  "${fixed_addresses[@]}" ctest --test-dir "$dir" -R "$pattern" -j "$at_once" --output-on-failure --no-tests=ignore --timeout 900 \
     --test-output-size-passed 1000000 --test-output-size-failed 1000000 --output-junit "$junit" \
     >>"$log" 2>&1 </dev/null 9>&-
   if [[ -f $junit ]]; then add_tally junit "$junit"; else fails "ctest wrote no result"; fi
