@@ -86,30 +86,6 @@ static void open_link(struct tkt_broker *broker, struct tkt_session *session, in
     tkt_session_failed(session, "the system refused to poll the connection", now);
 }
 
-static void establish(struct tkt_broker *broker, struct tkt_link *link, int64_t now) {
-  struct tkt_stream *stream = link->stream;
-  int rc = stream->ops->establish(stream);
-  if (stream->replaced_fd >= 0) {
-    tkt_poller_remove(&broker->poller, stream->replaced_fd);
-    link->interest = 0;
-    tkt_fork_guard_forget(&broker->guard, stream->replaced_fd);
-    close(stream->replaced_fd);
-    stream->replaced_fd = -1;
-    tkt_fork_guard_note(&broker->guard, stream->fd);
-  }
-  if (rc == TKT_STREAM_BROKEN) {
-    tkt_session_failed(link->session, stream->reason, now);
-  } else if (rc == TKT_STREAM_AGAIN) {
-    if (!poll_for(broker, link, stream->interest))
-      tkt_session_failed(link->session, "the system refused to poll the connection", now);
-  } else {
-    link->established = true;
-    if (broker->trust.mode == TKT_TLS_SKIP_VERIFY && broker->trust.tls) broker->unverified++;
-    poll_as_needed(broker, link, now);
-    tkt_session_connected(link->session, now);
-  }
-}
-
 /* Reads once and hands it in. The bytes read, 0 where there is nothing more for now or for good. */
 static size_t read_once(struct tkt_broker *broker, struct tkt_link *link, size_t room,
                         int64_t now) {
@@ -132,6 +108,31 @@ static size_t read_once(struct tkt_broker *broker, struct tkt_link *link, size_t
 static void read_seen(struct tkt_broker *broker, struct tkt_link *link, int64_t now) {
   while (read_once(broker, link, TKT_READ_SIZE, now) > 0 && link->stream->unread)
     ;
+}
+
+static void establish(struct tkt_broker *broker, struct tkt_link *link, int64_t now) {
+  struct tkt_stream *stream = link->stream;
+  int rc = stream->ops->establish(stream);
+  if (stream->replaced_fd >= 0) {
+    tkt_poller_remove(&broker->poller, stream->replaced_fd);
+    link->interest = 0;
+    tkt_fork_guard_forget(&broker->guard, stream->replaced_fd);
+    close(stream->replaced_fd);
+    stream->replaced_fd = -1;
+    tkt_fork_guard_note(&broker->guard, stream->fd);
+  }
+  if (rc == TKT_STREAM_BROKEN) {
+    tkt_session_failed(link->session, stream->reason, now);
+  } else if (rc == TKT_STREAM_AGAIN) {
+    if (!poll_for(broker, link, stream->interest))
+      tkt_session_failed(link->session, "the system refused to poll the connection", now);
+  } else {
+    link->established = true;
+    if (broker->trust.mode == TKT_TLS_SKIP_VERIFY && broker->trust.tls) broker->unverified++;
+    poll_as_needed(broker, link, now);
+    tkt_session_connected(link->session, now);
+    if (stream->unread) read_seen(broker, link, now);
+  }
 }
 
 /* S4: what is readable at once, bounded. */

@@ -43,8 +43,8 @@ struct tkt_stream {
   /* True where all bytes of a write count as handed over even if the write took none (TLS). */
   bool hands_over_whole;
   unsigned interest; /* TKT_POLL_*: what establish waits for */
-  /* After a read that returned bytes: read again at once, there is more (bytes, or the end) that
-   * lies inside the stream, where no poller sees it. */
+  /* After establish, and after a read that returned bytes: read at once, there is more (bytes, or
+   * the end) that lies inside the stream, where no poller sees it. */
   bool unread;
   /* The descriptor before the one establish has just gone over to, still open; -1: none. Take it
    * out of the poller, close it, set -1, and register `fd`. Not closed inside: a child after fork()

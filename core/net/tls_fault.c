@@ -36,7 +36,8 @@ static const char *certificate_fault(long code) {
   case X509_V_ERR_CERT_REVOKED:
     return "TLS: the server's certificate is revoked";
   case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-    return "TLS: the signature of the server's certificate is wrong";
+    return "TLS: the server's certificate is not signed by the trusted authority whose name it "
+           "bears";
   case X509_V_ERR_EE_KEY_TOO_SMALL:
   case X509_V_ERR_CA_KEY_TOO_SMALL:
   case X509_V_ERR_CA_MD_TOO_WEAK:

@@ -114,6 +114,7 @@ static int tls_establish(struct tkt_stream *stream) {
   int rc = SSL_do_handshake(s->ssl);
   if (rc == 1) {
     s->established = true;
+    stream->unread = SSL_has_pending(s->ssl) == 1; /* came in one piece with the handshake's end */
     return 0;
   }
   switch (SSL_get_error(s->ssl, rc)) {

@@ -51,6 +51,30 @@ static void t1_half_close_leaves_reading_in_either_version(void **state) {
   }
 }
 
+/* TLS 1.2 ends with words of the server, and ours goes on speaking: one segment holds both. */
+static void bytes_behind_the_end_of_the_handshake_are_announced(void **state) {
+  (void)state;
+  struct world w = world_make(good);
+  limit_to(w.client_tls, TLS1_2_VERSION);
+  int fds[2];
+  socket_pair(fds);
+  struct ends e = ends_of(&w, "locks.example", fds[0], fds[1]);
+  int client = TKT_STREAM_AGAIN, server = TKT_STREAM_AGAIN;
+  for (int i = 0; i < 10 && client; i++) {
+    client = e.client->ops->establish(e.client);
+    if (server == TKT_STREAM_AGAIN) {
+      server = e.server->ops->establish(e.server);
+      if (server == 0) must_write(e.server, "greeting");
+    }
+  }
+  assert_int_equal(client, 0);
+  assert_true(e.client->unread);
+  must_read(e.client, "greeting");
+  assert_false(e.client->unread);
+  ends_drop(&e);
+  world_end(&w);
+}
+
 static void an_end_without_goodbye_is_an_end(void **state) {
   (void)state;
   struct world w = world_make(good);
@@ -462,6 +486,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(t1_bytes_cross_both_ways_in_either_version),
       cmocka_unit_test(t1_half_close_leaves_reading_in_either_version),
+      cmocka_unit_test(bytes_behind_the_end_of_the_handshake_are_announced),
       cmocka_unit_test(an_end_without_goodbye_is_an_end),
       cmocka_unit_test(a_peer_that_vanishes_is_broken_with_its_reason),
       cmocka_unit_test(s4_replies_are_still_read_after_a_write_failed),
