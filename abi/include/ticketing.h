@@ -197,6 +197,23 @@ TICKETING_API int ticketing_options_set_max_unsent(ticketing_options *options, u
  * swallowed, a late grant released; right for programs that cancel often (S3). */
 TICKETING_API int ticketing_options_set_cancel_keeps_session(ticketing_options *options, int on);
 
+#define TICKETING_WIRE_ANY 0 /* what a server's first bytes tell (default) */
+#define TICKETING_WIRE_2 2   /* the line protocol: one key a lock */
+#define TICKETING_WIRE_3 3   /* the framed protocol: key sets; 1, 3 or 5 addresses */
+
+/* Which wire protocol to speak. Servers of the other one then count as not reachable.
+ * E_INVALID_ARGUMENT. */
+TICKETING_API int ticketing_options_set_wire(ticketing_options *options, int wire);
+
+/* Length of a cluster's identity. */
+#define TICKETING_IDENTITY_SIZE 32
+
+/* What a cluster on wire 3 is known by: the TICKETING_IDENTITY_SIZE bytes that its deployment
+ * chose; len 0 removes it. Servers that say they are of a cluster are refused without it
+ * (E_UNSUPPORTED, B3). Default: none. E_INVALID_ARGUMENT. */
+TICKETING_API int ticketing_options_set_cluster_identity(ticketing_options *options,
+                                                         const void *identity, size_t len);
+
 /* --- broker ---------------------------------------------------------------------------------- */
 
 typedef struct ticketing_broker ticketing_broker;
@@ -206,7 +223,8 @@ typedef struct ticketing_ticket ticketing_ticket;
 
 /* Opens a broker. Does not block and does not fail for lack of a server: sessions come up in the
  * background and are renewed with backoff for as long as the broker lives (B1, B4). `options` is
- * read, not kept. E_INVALID_ARGUMENT (no address), E_NO_MEMORY, E_SYSTEM (descriptors, thread). */
+ * read, not kept. E_INVALID_ARGUMENT (no address), E_UNSUPPORTED (TICKETING_WIRE_3 with a number of
+ * addresses that is not 1, 3 or 5, B3), E_NO_MEMORY, E_SYSTEM (descriptors, thread). */
 TICKETING_API int ticketing_broker_open(const ticketing_options *options,
                                         ticketing_broker **broker_out);
 
@@ -440,7 +458,8 @@ TICKETING_API int64_t ticketing_ticket_remaining_ns(const ticketing_ticket *tick
 /* Releases the exact token and waits for the answer, at most 5 s (R1): TICKETING_OK released;
  * TICKETING_NOT_CURRENT it was not there any more (lease over, or an earlier try of ours
  * succeeded); E_NOT_CONNECTED never sent; E_INDETERMINATE sent, no answer: the ticket stays held,
- * release may be called again; E_CLOSED; E_FORKED. A release under way is joined; a finished one
+ * release may be called again; E_CLOSED; E_INVALID_ARGUMENT a server of wire 3 refused it for good;
+ * E_FORKED. A release under way is joined; a finished one
  * answers the same again. `message` as in ticketing_acquire. Blocks. */
 TICKETING_API int ticketing_ticket_release(ticketing_ticket *ticket, char *message);
 

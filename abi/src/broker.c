@@ -1,24 +1,32 @@
 #include "handles.h"
 #include "options.h"
+#include "wire/proof.h"
 
 _Static_assert((int)TKT_IO_THREAD == TICKETING_IO_THREAD &&
                    (int)TKT_IO_CALLER == TICKETING_IO_CALLER,
                "the driver's modes and the header differ");
+_Static_assert((int)TKT_WIRE3_IDENTITY_LEN == TICKETING_IDENTITY_SIZE,
+               "the wire's identity and the header differ");
 
 int ticketing_broker_open(const ticketing_options *options, ticketing_broker **broker_out) {
   if (!broker_out) return TICKETING_E_INVALID_ARGUMENT;
   *broker_out = NULL;
   if (!options || options->address_count == 0) return TICKETING_E_INVALID_ARGUMENT;
+  size_t count = options->address_count;
+  if (options->wire == TICKETING_WIRE_3 && count != 1 && count != 3 && count != 5)
+    return TICKETING_E_UNSUPPORTED;
   const char *addresses[TKT_ADDRESS_COUNT_MAX];
-  for (size_t i = 0; i < options->address_count; i++)
+  for (size_t i = 0; i < count; i++)
     addresses[i] = options->addresses[i];
   struct tkt_client_config config = {
       .addresses = addresses,
-      .address_count = options->address_count,
+      .address_count = count,
       .token = tkt_span(options->token, options->token_len),
       .max_in_flight = options->max_in_flight,
       .max_unsent = options->max_unsent,
       .cancel_keeps_session = options->cancel_keeps_session,
+      .wire = (uint8_t)options->wire,
+      .identity = options->has_identity ? options->identity : NULL,
   };
   struct tkt_broker *broker;
   int rc = tkt_broker_open(&config, (enum tkt_io_mode)options->io_mode,

@@ -162,3 +162,25 @@ int ticketing_options_set_tls(ticketing_options *options, int tls_mode, const ch
   options->trust = trust;
   return accept_setting(options);
 }
+
+int ticketing_options_set_wire(ticketing_options *options, int wire) {
+  if (!options) return TICKETING_E_INVALID_ARGUMENT;
+  if (wire != TICKETING_WIRE_ANY && wire != TICKETING_WIRE_2 && wire != TICKETING_WIRE_3)
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT,
+                  "wire %d is unknown; %d (any), %d and %d are allowed", wire, TICKETING_WIRE_ANY,
+                  TICKETING_WIRE_2, TICKETING_WIRE_3);
+  options->wire = wire;
+  return accept_setting(options);
+}
+
+int ticketing_options_set_cluster_identity(ticketing_options *options, const void *identity,
+                                           size_t len) {
+  if (!options) return TICKETING_E_INVALID_ARGUMENT;
+  if (len != 0 && (len != TICKETING_IDENTITY_SIZE || !identity))
+    return refuse(options, TICKETING_E_INVALID_ARGUMENT,
+                  "identity has %zu bytes%s; %d, or length 0 for none, are allowed", len,
+                  identity ? "" : " at NULL", TICKETING_IDENTITY_SIZE);
+  options->has_identity = len != 0;
+  if (len) memcpy(options->identity, identity, len);
+  return accept_setting(options);
+}

@@ -16,6 +16,9 @@ struct ticketing_options {
   uint32_t max_in_flight;
   uint32_t max_unsent;
   bool cancel_keeps_session;
+  int wire;
+  bool has_identity;
+  uint8_t identity[TICKETING_IDENTITY_SIZE];
   struct tkt_trust trust; /* closed: TLS is off */
   char message[TKT_REFUSAL_SIZE];
 };
