@@ -259,8 +259,9 @@ TICKETING_API int ticketing_broker_wait_ready_start(ticketing_broker *broker, in
                                                     ticketing_op **op_out);
 
 /* CALLER mode: the one descriptor to poll for reading; readable while dispatch has work: replies,
- * timers, calls not sent yet. It stays the same for the broker's life and is closed by the library;
- * take it out of your poll set before you free the broker. In THREAD mode -1. */
+ * timers, calls not sent yet; quiet once the broker has closed. It stays the same for the broker's
+ * life and is closed by the library; take it out of your poll set before you free the broker. In
+ * THREAD mode -1. */
 TICKETING_API int ticketing_broker_fd(const ticketing_broker *broker);
 
 /* CALLER mode: does what is due — reads, timers, writes — and returns the number of operations that

@@ -2,22 +2,22 @@
 
 uint64_t ticketing_ticket_token(const ticketing_ticket *handle) {
   const struct tkt_lent *lent = tkt_lent_of(handle);
-  return tkt_check_lent(lent) == TICKETING_OK ? tkt_ticket_token(lent->ticket) : 0;
+  return tkt_check_lent(lent) == TICKETING_OK ? lent->token : 0;
 }
 
 size_t ticketing_ticket_key_count(const ticketing_ticket *handle) {
   const struct tkt_lent *lent = tkt_lent_of(handle);
-  return tkt_check_lent(lent) == TICKETING_OK ? tkt_ticket_key_count(lent->ticket) : 0;
+  return tkt_check_lent(lent) == TICKETING_OK ? tkt_lent_op(lent)->key_count : 0;
 }
 
 ticketing_key ticketing_ticket_key(const ticketing_ticket *handle, size_t index) {
   ticketing_key key = {NULL, 0};
   const struct tkt_lent *lent = tkt_lent_of(handle);
-  if (tkt_check_lent(lent) != TICKETING_OK || index >= tkt_ticket_key_count(lent->ticket))
-    return key;
-  struct tkt_span span = tkt_ticket_key(lent->ticket, index);
-  key.data = (const char *)span.data;
-  key.len = span.len;
+  if (tkt_check_lent(lent) != TICKETING_OK) return key;
+  struct tkt_span keys[TKT_KEY_SET_MAX];
+  if (index >= tkt_op_keys(tkt_lent_op(lent), keys)) return key;
+  key.data = (const char *)keys[index].data;
+  key.len = keys[index].len;
   return key;
 }
 

@@ -67,7 +67,7 @@ struct tkt_broker {
   struct tkt_call background_close;
   struct tkt_trust trust; /* for connections through TLS; closed: they are plain */
   struct tkt_resolver *resolver;
-  uint64_t unverified;    /* sessions whose server nobody checked */
+  uint64_t unverified; /* sessions whose server nobody checked */
   uint8_t *read_buffer;
 };
 

@@ -11,13 +11,11 @@ static bool enter(struct tkt_broker *broker) {
 /* Sends what the sockets take, then nothing any more. The dispatcher's place is held. */
 static void tear_down(struct tkt_broker *broker) {
   struct tkt_ended ended = {0};
-  struct tkt_poll_event none[TKT_POLL_ROOM];
   tkt_lock_take(&broker->lock);
   tkt_turn(broker, NULL, 0, false, &ended);
   tkt_turn_end(broker, &ended);
   tkt_lock_give(&broker->lock);
-  /* Takes a wake-up back, so that a set the descriptor still stands in finds nothing. */
-  tkt_poller_wait(&broker->poller, none, TKT_POLL_ROOM, false);
+  tkt_poller_hush(&broker->poller);
   tkt_deliver(&ended);
   tkt_broker_work(broker);
 }
@@ -49,7 +47,11 @@ static unsigned run_turn(struct tkt_broker *broker, const struct tkt_poll_event 
   tkt_lock_give(&broker->lock);
   unsigned n = ended.count;
   tkt_deliver(&ended);
-  if (atomic_load(&broker->dead)) tkt_broker_work(broker);
+  if (atomic_load(&broker->dead)) {
+    /* A set the descriptor still stands in finds nothing. */
+    tkt_poller_hush(&broker->poller);
+    tkt_broker_work(broker);
+  }
   return n;
 }
 
@@ -58,7 +60,10 @@ static int dispatch(struct tkt_broker *broker, int64_t timeout_ns) {
   unsigned ended = 0;
   /* What is asked goes out before the sleep, so that its answers can end it. */
   if (timeout_ns != 0 && !tkt_inbox_empty(&broker->inbox)) ended = run_turn(broker, NULL, 0, false);
-  if (atomic_load(&broker->dead)) return ended ? (int)ended : TKT_CLOSED;
+  if (atomic_load(&broker->dead)) {
+    tkt_poller_hush(&broker->poller); /* a wake of an op may have come since */
+    return ended ? (int)ended : TKT_CLOSED;
+  }
   atomic_store(&broker->sleeping, true);
   if (ended > 0 || !tkt_inbox_empty(&broker->inbox)) timeout_ns = 0;
   int count = tkt_poller_wait_for(&broker->poller, events, TKT_POLL_ROOM, timeout_ns);

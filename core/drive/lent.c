@@ -9,11 +9,19 @@ struct tkt_op *tkt_lent_op(const struct tkt_lent *lent) {
 
 bool tkt_lent_claim(struct tkt_lent *lent, enum tkt_take_state as) {
   int ready = TKT_TAKE_READY;
+  /* Looked at first: most ask in vain, and an exchange that fails costs as much as one that does
+   * not. */
+  if (atomic_load_explicit(&lent->state, memory_order_acquire) != ready) return false;
   return atomic_compare_exchange_strong(&lent->state, &ready, (int)as);
 }
 
 void tkt_lent_put(struct tkt_lent *lent) {
   struct tkt_op *op = tkt_lent_op(lent);
+  /* The usual end: released before. */
+  if (atomic_load_explicit(&lent->settled, memory_order_acquire)) {
+    if (atomic_fetch_sub(&lent->holds, 1) == 1) tkt_op_unref(op);
+    return;
+  }
   struct tkt_broker *broker = op->broker;
   /* The op may go with the drop, and the broker with the op. */
   tkt_broker_ref(broker);
@@ -25,7 +33,7 @@ void tkt_lent_drop_locked(struct tkt_lent *lent, int64_t now) {
   struct tkt_op *op = tkt_lent_op(lent);
   struct tkt_broker *broker = op->broker;
   /* A dead broker sends nothing more; its tickets go with the engine. */
-  if (!atomic_load(&broker->dead)) {
+  if (lent->ticket && !atomic_load(&broker->dead)) {
     if (atomic_load(&lent->detached)) tkt_client_detach(broker->client, lent->ticket);
     tkt_client_drop(broker->client, lent->ticket, now);
   }

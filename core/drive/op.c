@@ -26,19 +26,24 @@ static struct tkt_op *make(struct tkt_broker *broker, enum tkt_op_kind kind,
   atomic_init(&op->lent.released, TKT_PENDING);
   tkt_list_init(&op->queued);
   tkt_list_init(&op->live);
-  tkt_broker_ref(broker);
-  if (queue) tkt_queue_ref(queue);
+  if (queue)
+    tkt_queue_ref(queue); /* which holds the broker */
+  else
+    tkt_broker_ref(broker);
   return op;
 }
 
 static void unmake(struct tkt_op *op) {
   struct tkt_broker *broker = op->broker;
+  struct tkt_queue *queue = op->queue;
   struct tkt_op *ticket_of = op->ticket_of;
   if (op->keys != op->inline_keys) free(op->keys);
-  if (op->queue) tkt_queue_unref(op->queue);
   tkt_op_store_give(&broker->ops, op);
   if (ticket_of) tkt_op_unref(ticket_of);
-  tkt_broker_unref(broker);
+  if (queue)
+    tkt_queue_unref(queue);
+  else
+    tkt_broker_unref(broker);
 }
 
 void tkt_op_unref(struct tkt_op *op) {
@@ -73,6 +78,15 @@ static bool copy_keys(struct tkt_op *op, const struct tkt_span *keys, size_t cou
   }
   op->key_count = (uint8_t)count;
   return true;
+}
+
+size_t tkt_op_keys(const struct tkt_op *op, struct tkt_span *keys) {
+  const uint8_t *at = op->keys;
+  for (size_t i = 0; i < op->key_count; i++) {
+    keys[i] = tkt_span(at + 1, *at);
+    at += 1 + *at;
+  }
+  return op->key_count;
 }
 
 static int start(struct tkt_op *op, struct tkt_op **op_out) {

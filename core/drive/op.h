@@ -35,14 +35,16 @@ enum tkt_take_state {
 
 /* The ticket handle. */
 struct tkt_lent {
-  struct tkt_ticket *ticket; /* the engine's; NULL after the drop */
+  struct tkt_ticket *ticket; /* the engine's, the broker's lock; NULL: the engine has dropped it */
   _Atomic int state;         /* enum tkt_take_state */
   _Atomic unsigned holds;    /* who may still use the ticket: the op or the handle, and each release
                                 or watch the engine has not seen yet; the last one out drops it */
   _Atomic bool detached;
-  _Atomic int released;              /* TKT_PENDING, or how a release of it ended for good */
+  _Atomic bool settled; /* released, so that nothing is to be asked of the engine any more */
+  _Atomic int released; /* TKT_PENDING, or how a release of it ended for good */
   _Atomic int64_t late_remaining_ns; /* LATE: what was left */
   int64_t valid_until;
+  uint64_t token;
 };
 
 enum tkt_op_kind {
@@ -136,6 +138,9 @@ int tkt_op_take(struct tkt_op *op, struct tkt_lent **lent_out);
 /* As snprintf. */
 size_t tkt_op_message(const struct tkt_op *op, char *out, size_t size);
 uint32_t tkt_op_attempts(const struct tkt_op *op);
+
+/* The keys of its start, sorted, into `keys` (room for TKT_KEY_SET_MAX); how many. */
+size_t tkt_op_keys(const struct tkt_op *op, struct tkt_span *keys);
 
 /* --- the ticket handle ----------------------------------------------------------------------- */
 

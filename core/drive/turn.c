@@ -32,16 +32,24 @@ static int take_early(struct tkt_broker *broker, struct tkt_op *op, int64_t now)
   if (status != TKT_OK) return status;
   op->lent.ticket = ticket;
   op->lent.valid_until = tkt_ticket_valid_until(ticket);
+  op->lent.token = tkt_ticket_token(ticket);
   atomic_store_explicit(&op->lent.holds, 1, memory_order_relaxed);
   tkt_op_ref(op); /* the ticket's, until the drop */
   atomic_store_explicit(&op->lent.state, TKT_TAKE_READY, memory_order_release);
   return TKT_OK;
 }
 
-static void note_release(struct tkt_op *op, int status) {
-  if (op->kind == TKT_OP_RELEASE && op->ticket_of &&
-      (status == TKT_OK || status == TKT_NOT_CURRENT))
-    atomic_store(&op->ticket_of->lent.released, status);
+/* A ticket whose release was answered is nothing to the engine any more. With further attempts the
+ * engine keeps it, for it may learn more (R2). */
+static void note_release(struct tkt_broker *broker, struct tkt_op *op, int status, int64_t now) {
+  if (op->kind != TKT_OP_RELEASE || !op->ticket_of) return;
+  if (status != TKT_OK && status != TKT_NOT_CURRENT) return;
+  struct tkt_lent *lent = &op->ticket_of->lent;
+  atomic_store_explicit(&lent->released, status, memory_order_release);
+  if (!lent->ticket || op->call.detail.attempts != 1 || op->call.reason) return;
+  tkt_client_drop(broker->client, lent->ticket, now);
+  lent->ticket = NULL;
+  atomic_store_explicit(&lent->settled, true, memory_order_release);
 }
 
 /* True where any call had ended. */
@@ -54,7 +62,7 @@ static bool collect(struct tkt_broker *broker, struct tkt_ended *ended, int64_t 
     struct tkt_op *op = TKT_CONTAINER(call, struct tkt_op, call);
     int status = call->outcome;
     if (op->kind == TKT_OP_ACQUIRE && status == TKT_OK) status = take_early(broker, op, now);
-    note_release(op, status);
+    note_release(broker, op, status, now);
     end_op(op, status, ended);
   }
   return any;
@@ -62,40 +70,42 @@ static bool collect(struct tkt_broker *broker, struct tkt_ended *ended, int64_t 
 
 /* --- commands -------------------------------------------------------------------------------- */
 
-static size_t keys_of(const struct tkt_op *op, struct tkt_span *keys) {
-  const uint8_t *at = op->keys;
-  for (size_t i = 0; i < op->key_count; i++) {
-    keys[i] = tkt_span(at + 1, *at);
-    at += 1 + *at;
-  }
-  return op->key_count;
-}
-
 static void start_acquire(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
   struct tkt_acquire_plan plan;
-  plan.key_count = (uint8_t)keys_of(op, plan.keys);
+  plan.key_count = (uint8_t)tkt_op_keys(op, plan.keys);
   plan.wait_s = op->wait_s;
   plan.lease_s = op->lease_s;
   plan.budget_ns = op->budget_ns;
   tkt_client_acquire(broker->client, &op->call, &plan, now);
 }
 
-static void start_release(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
-  if (op->ticket_of) {
-    struct tkt_lent *lent = &op->ticket_of->lent;
-    tkt_client_release(broker->client, &op->call, lent->ticket, now);
-    tkt_lent_put_locked(lent, now);
-  } else {
-    struct tkt_span keys[TKT_KEY_SET_MAX];
-    size_t count = keys_of(op, keys);
-    tkt_client_release_exact(broker->client, &op->call, keys, count, op->token, now);
-  }
+/* Of a ticket the engine has dropped: a release ends as the one before it, a watch has nothing left
+ * to watch. */
+static void start_settled(struct tkt_op *op, struct tkt_ended *ended) {
+  int status =
+      op->kind == TKT_OP_RELEASE ? atomic_load(&op->ticket_of->lent.released) : TKT_NOT_CURRENT;
+  op->call.kind = (enum tkt_call_kind)op->kind;
+  op->call.outcome = (enum tkt_outcome)status;
+  op->call.detail.attempts = op->kind == TKT_OP_RELEASE;
+  end_op(op, status, ended);
 }
 
-static void start_watch(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+static void start_of_ticket(struct tkt_broker *broker, struct tkt_op *op, struct tkt_ended *ended,
+                            int64_t now) {
   struct tkt_lent *lent = &op->ticket_of->lent;
-  tkt_client_watch(broker->client, &op->call, lent->ticket, op->timeout_ns, now);
+  if (!lent->ticket)
+    start_settled(op, ended);
+  else if (op->kind == TKT_OP_RELEASE)
+    tkt_client_release(broker->client, &op->call, lent->ticket, now);
+  else
+    tkt_client_watch(broker->client, &op->call, lent->ticket, op->timeout_ns, now);
   tkt_lent_put_locked(lent, now);
+}
+
+static void start_release_exact(struct tkt_broker *broker, struct tkt_op *op, int64_t now) {
+  struct tkt_span keys[TKT_KEY_SET_MAX];
+  size_t count = tkt_op_keys(op, keys);
+  tkt_client_release_exact(broker->client, &op->call, keys, count, op->token, now);
 }
 
 /* A dead broker answers by itself: what was settled stays so, a close is done, the rest is
@@ -125,13 +135,16 @@ static void start(struct tkt_broker *broker, struct tkt_op *op, struct tkt_ended
     start_acquire(broker, op, now);
     break;
   case TKT_OP_RELEASE:
-    start_release(broker, op, now);
+    if (op->ticket_of)
+      start_of_ticket(broker, op, ended, now);
+    else
+      start_release_exact(broker, op, now);
     break;
   case TKT_OP_WAIT_READY:
     tkt_client_wait_ready(broker->client, &op->call, op->timeout_ns, now);
     break;
   case TKT_OP_WATCH:
-    start_watch(broker, op, now);
+    start_of_ticket(broker, op, ended, now);
     break;
   case TKT_OP_CLOSE:
     tkt_client_close(broker->client, &op->call, now);
@@ -221,8 +234,8 @@ static void die(struct tkt_broker *broker, struct tkt_ended *ended, int64_t now)
     op->call.outcome = (enum tkt_outcome)status;
     end_op(op, status, ended);
   }
-  /* The I/O thread sees it and ends; a dispatcher returns. */
-  tkt_poller_wake(&broker->poller);
+  /* The I/O thread sees it and ends. The one dispatcher is who runs this. */
+  if (broker->mode == TKT_IO_THREAD) tkt_poller_wake(&broker->poller);
 }
 
 void tkt_turn_end(struct tkt_broker *broker, struct tkt_ended *ended) {

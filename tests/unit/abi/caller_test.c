@@ -184,6 +184,29 @@ static void dispatch_of_a_closed_broker_says_closed(void **state) {
   end_fixture(&f);
 }
 
+static void b7_the_descriptor_is_quiet_after_the_close(void **state) {
+  (void)state;
+  struct fixture f = start_fixture(TICKETING_IO_CALLER);
+  int fd = ticketing_broker_fd(f.broker);
+  ticketing_op *op, *woken;
+  assert_int_equal(ticketing_broker_close_start(f.broker, NULL, NULL, &op), TICKETING_OK);
+  drive_until(f.broker, op);
+  assert_false(readable(fd));
+  assert_int_equal(ticketing_broker_dispatch(f.broker, 0), TICKETING_E_CLOSED);
+  assert_false(readable(fd));
+  usleep(20 * 1000); /* a timer left armed would show */
+  assert_false(readable(fd));
+  woken = start_acquire(f.broker, "k", 1, NULL, NULL);
+  assert_int_equal(ticketing_op_status(woken), TICKETING_E_CLOSED);
+  assert_false(readable(fd));
+  ticketing_op_wake(op);
+  assert_int_equal(ticketing_broker_dispatch(f.broker, 0), TICKETING_E_CLOSED);
+  assert_false(readable(fd));
+  ticketing_op_free(woken);
+  ticketing_op_free(op);
+  end_fixture(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(polling_one_descriptor_carries_everything),
@@ -193,6 +216,7 @@ int main(void) {
       cmocka_unit_test(thread_mode_has_no_descriptor_and_no_dispatch),
       cmocka_unit_test(free_sends_at_once_what_the_socket_takes),
       cmocka_unit_test(dispatch_of_a_closed_broker_says_closed),
+      cmocka_unit_test(b7_the_descriptor_is_quiet_after_the_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
