@@ -62,10 +62,30 @@ static void plan_cancel(struct sim *sim, struct sim_actor *a) {
   }
 }
 
+/* The keys of a mask, for acquires in any order. */
+static size_t spell(const struct sim *sim, unsigned keys, struct tkt_span *out) {
+  size_t count = 0;
+  for (unsigned i = SIM_KEYS; i-- > 0;)
+    if (keys & 1u << i) out[count++] = sim->keys[i];
+  return count;
+}
+
+/* One key mostly, else some of them. */
+static unsigned some_keys(struct sim *sim, const struct sim_client *client) {
+  unsigned all = (1u << sim->profile.keys) - 1;
+  unsigned sets = client->wire == 3 ? 40 : 2;
+  if (sim->profile.keys > 1 && sim->profile.framed && sim_chance(sim, sets, 100)) {
+    unsigned keys = 1 + (unsigned)sim_below(sim, all);
+    if (client->wire == 3 || (keys & (keys - 1))) return keys;
+  }
+  return 1u << sim_below(sim, sim->profile.keys);
+}
+
 static void start_acquire(struct sim *sim, struct sim_client *client, struct sim_actor *a,
-                          unsigned key, int64_t wait, int64_t lease, int64_t budget) {
-  struct tkt_acquire_args args = {.keys = &sim->keys[key],
-                                  .key_count = 1,
+                          unsigned keys, int64_t wait, int64_t lease, int64_t budget) {
+  struct tkt_span spans[SIM_KEYS];
+  struct tkt_acquire_args args = {.keys = spans,
+                                  .key_count = spell(sim, keys, spans),
                                   .wait_ns = wait,
                                   .lease_ns = lease,
                                   .budget_ns = budget};
@@ -75,9 +95,9 @@ static void start_acquire(struct sim *sim, struct sim_client *client, struct sim
     sim_fail(sim, "a good acquire is refused (%d): %s", checked, why);
     return;
   }
-  a->key = key;
+  a->keys = keys;
   begin(sim, client, a, SIM_ACQUIRING, a->plan.wait_s * TKT_S + 5 * TKT_S);
-  sim_note(sim, "c%u a%u acquires k%u wait %u lease %u", client->index, a->index, key,
+  sim_note(sim, "c%u a%u acquires k%x wait %u lease %u", client->index, a->index, keys,
            a->plan.wait_s, a->plan.lease_s);
   tkt_client_acquire(client->engine, &a->call, &a->plan, local(sim, client));
 }
@@ -89,25 +109,30 @@ static void random_acquire(struct sim *sim, struct sim_client *client, struct si
   if (sim_chance(sim, 1, 2)) lease = sim_between(sim, 1, 20) * TKT_S;
   int64_t rounded = (lease + TKT_S - 1) / TKT_S * TKT_S;
   int64_t budget = sim_chance(sim, 1, 2) ? 0 : sim_between(sim, 0, rounded);
-  start_acquire(sim, client, a, (unsigned)sim_below(sim, sim->profile.keys), wait, lease, budget);
+  start_acquire(sim, client, a, some_keys(sim, client), wait, lease, budget);
   plan_cancel(sim, a);
 }
 
-void sim_actor_final(struct sim *sim, struct sim_client *client, unsigned key) {
+void sim_actor_final(struct sim *sim, struct sim_client *client, unsigned keys) {
   struct sim_actor *a = &client->actors[0];
-  start_acquire(sim, client, a, key, 250 * TKT_S, 250 * TKT_S, 0);
+  start_acquire(sim, client, a, keys, 250 * TKT_S, 250 * TKT_S, 0);
   a->expect_ok = true;
   client->kick_at = sim->now;
 }
 
-static void exact(struct sim *sim, struct sim_client *client, struct sim_actor *a, unsigned key,
+static void exact(struct sim *sim, struct sim_client *client, struct sim_actor *a, unsigned keys,
                   uint64_t token, bool wrong) {
   begin(sim, client, a, SIM_OTHER, 5 * TKT_S);
   a->release_token = token;
   a->expect_wrong = wrong;
-  sim_note(sim, "c%u a%u releases k%u token %llu exactly%s", client->index, a->index, key,
+  struct tkt_span spans[SIM_KEYS], sorted[TKT_KEY_SET_MAX];
+  char why[TKT_REFUSAL_SIZE];
+  size_t count = spell(sim, keys, spans);
+  if (tkt_release_check(spans, count, token, sorted, &count, why) != TKT_OK)
+    sim_fail(sim, "a good release is refused: %s", why);
+  sim_note(sim, "c%u a%u releases k%x token %llu exactly%s", client->index, a->index, keys,
            TOKEN(token), wrong ? " (wrong)" : "");
-  tkt_client_release_exact(client->engine, &a->call, &sim->keys[key], 1, token, local(sim, client));
+  tkt_client_release_exact(client->engine, &a->call, sorted, count, token, local(sim, client));
 }
 
 /* A release that must change nothing: a token of another key, or one that does not exist. */
@@ -117,10 +142,11 @@ static void wrong_release(struct sim *sim, struct sim_client *client, struct sim
     return;
   }
   const struct sim_grant *g = &sim->grants[sim->grant_count - 1];
-  unsigned key = (g->key + 1) % sim->profile.keys;
-  bool other_key = key != g->key && sim_chance(sim, 1, 2);
-  exact(sim, client, a, other_key ? key : g->key,
-        other_key ? g->token : g->token + (UINT64_C(1) << 40), true);
+  unsigned all = (1u << sim->profile.keys) - 1;
+  unsigned keys = 1 + (unsigned)sim_below(sim, all); /* some of the set, more, or others */
+  if (client->wire == 2) keys = 1u << sim_below(sim, sim->profile.keys);
+  bool other_keys = keys != g->keys;
+  exact(sim, client, a, keys, other_keys ? g->token : g->token + (UINT64_C(1) << 40), true);
 }
 
 static void wait_ready(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
@@ -161,7 +187,7 @@ static void set_duty(struct sim *sim, const struct sim_client *client, uint64_t 
 
 static void count_unknown(struct sim_client *client, const struct sim_actor *a) {
   client->indeterminate++;
-  client->unknown[a->key][a->plan.lease_s]++;
+  client->unknown[a->keys][a->plan.lease_s]++;
 }
 
 static void drop(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
@@ -208,7 +234,7 @@ static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a
     if (result != TKT_INSUFFICIENT_LEASE && !a->cancelled && !client->closing)
       sim_fail(sim, "c%u a%u: take gives %d", client->index, a->index, result);
     if (a->expect_ok)
-      sim_fail(sim, "c%u cannot take k%u though all is calm", client->index, a->key);
+      sim_fail(sim, "c%u cannot take k%x though all is calm", client->index, a->keys);
     if (token) set_duty(sim, client, token);
     idle(sim, a, pause_between(sim));
     return;
@@ -221,7 +247,7 @@ static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a
                            .client = client->index,
                            .clock = &client->clock,
                            .run = g ? g->run : 0,
-                           .key = a->key,
+                           .keys = a->keys,
                            .token = tkt_ticket_token(ticket),
                            .valid_until = tkt_ticket_valid_until(ticket),
                            .believed = true};
@@ -231,7 +257,7 @@ static void take(struct sim *sim, struct sim_client *client, struct sim_actor *a
   int64_t hold = sim_chance(sim, 1, 6) ? left + sim_between(sim, 0, TKT_S)
                                        : sim_between(sim, 0, left < TKT_S ? left : TKT_S);
   a->due = sim->now + (sim_chance(sim, 1, 5) ? 0 : hold);
-  sim_note(sim, "c%u a%u takes k%u token %llu", client->index, a->index, a->key, TOKEN(t->token));
+  sim_note(sim, "c%u a%u takes k%x token %llu", client->index, a->index, a->keys, TOKEN(t->token));
   if (!sim->calm && sim_chance(sim, 1, 12)) {
     tkt_client_detach(client->engine, ticket);
     t->detached = true;
@@ -262,7 +288,7 @@ static void act_holding(struct sim *sim, struct sim_client *client, struct sim_a
   if (!t->ticket) {
     /* Detached and dropped: only keys and token are left. */
     if (sim_chance(sim, 1, 2))
-      exact(sim, client, a, t->key, t->token, false);
+      exact(sim, client, a, t->keys, t->token, false);
     else
       idle(sim, a, pause_between(sim));
     a->ticket = NULL;
@@ -314,7 +340,7 @@ int64_t sim_actors_due(const struct sim *sim, const struct sim_client *client) {
 
 static void acquired(struct sim *sim, struct sim_client *client, struct sim_actor *a) {
   enum tkt_outcome outcome = a->call.outcome;
-  sim_note(sim, "c%u a%u acquire k%u ends as %d", client->index, a->index, a->key, outcome);
+  sim_note(sim, "c%u a%u acquire k%x ends as %d", client->index, a->index, a->keys, outcome);
   sim->ended[outcome - TKT_NO_MEMORY]++;
   if (outcome == TKT_INDETERMINATE) count_unknown(client, a);
   invariants_acquired(sim, a);

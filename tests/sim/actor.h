@@ -16,7 +16,7 @@ void sim_actor_done(struct sim *sim, struct sim_client *client, struct tkt_call 
 void sim_actors_closed(struct sim *sim, struct sim_client *client);
 /* No call under way, no ticket held. */
 bool sim_actors_idle(const struct sim *sim, const struct sim_client *client);
-/* An acquire that must succeed, since nobody else wants the key any more. */
-void sim_actor_final(struct sim *sim, struct sim_client *client, unsigned key);
+/* An acquire that must succeed, since nobody else wants the keys any more. */
+void sim_actor_final(struct sim *sim, struct sim_client *client, unsigned keys);
 
 #endif

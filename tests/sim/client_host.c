@@ -17,13 +17,16 @@ static bool is_impostor(const struct sim *sim, const struct sim_client *client) 
 }
 
 void sim_client_open(struct sim *sim, struct sim_client *client) {
-  static const char *const address = "127.0.0.1:5225";
+  static const char *const text[] = {[2] = "127.0.0.1:5225", [3] = "127.0.0.1:5325"};
+  client->wire = sim->profile.framed && sim_chance(sim, 2, 3) ? 3 : 2;
+  const char *address = text[client->wire];
   struct tkt_client_config config = {
       .addresses = &address,
       .address_count = 1,
       .token = tkt_span_str(is_impostor(sim, client) ? "mellon" : "sesame"),
       .max_in_flight = TKT_IN_FLIGHT_DEFAULT,
       .max_unsent = TKT_UNSENT_DEFAULT,
+      .wire = (uint8_t)(sim_chance(sim, 1, 4) ? client->wire : 0),
       .cancel_keeps_session = client->cancel_keeps};
   if (sim->profile.small_limits) {
     config.max_in_flight = 1 + (uint32_t)sim_below(sim, 4);
@@ -42,7 +45,7 @@ void sim_client_open(struct sim *sim, struct sim_client *client) {
   memset(client->dials, 0, sizeof client->dials);
   client->reopen_at = TKT_NEVER;
   client->kick_at = sim->now;
-  sim_note(sim, "c%u opens", client->index);
+  sim_note(sim, "c%u opens, wire %u", client->index, client->wire);
 }
 
 void sim_client_close(struct sim *sim, struct sim_client *client, int64_t reopen_at) {
@@ -183,7 +186,7 @@ static void serve(struct sim *sim, struct sim_client *client, struct tkt_session
   unsigned wants = tkt_session_wants(session);
   if ((wants & TKT_WANT_CONNECT) && !conn && !(wants & TKT_WANT_CLOSE)) {
     check_dials(sim, client);
-    conn = sim_connect(sim, client->index);
+    conn = sim_connect(sim, client->index, client->wire);
     if (!conn) {
       tkt_session_failed(session, "no descriptor left", local(sim, client));
       sim_fault_until(sim, sim->now);

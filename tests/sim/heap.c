@@ -21,6 +21,7 @@ static size_t in_use;
 static unsigned fail_one_in;
 static struct tkt_random failures;
 static uint64_t refused;
+static bool spared;
 
 void heap_fail_one_in(unsigned of, uint64_t seed) {
   uint64_t words[4] = {seed, 1, 1, 1};
@@ -32,8 +33,12 @@ uint64_t heap_refused(void) {
   return refused;
 }
 
+void heap_spare(bool on) {
+  spared = on;
+}
+
 static bool refuse(void) {
-  if (!fail_one_in || tkt_random_below(&failures, fail_one_in) != 0) return false;
+  if (!fail_one_in || spared || tkt_random_below(&failures, fail_one_in) != 0) return false;
   refused++;
   return true;
 }

@@ -25,14 +25,14 @@ static void check_beliefs(struct sim *sim) {
     if (!believed(sim, a)) continue;
     for (size_t j = i + 1; j < sim->ticket_count; j++) {
       struct sim_ticket *b = &sim->tickets[j];
-      if (b->key == a->key && believed(sim, b) && !may_overlap(sim, a, b))
-        sim_fail(sim, "mutual exclusion: c%u holds k%u by token %llu, c%u by token %llu", a->client,
-                 a->key, TOKEN(a->token), b->client, TOKEN(b->token));
+      if ((b->keys & a->keys) && believed(sim, b) && !may_overlap(sim, a, b))
+        sim_fail(sim, "mutual exclusion: c%u holds k%x by token %llu, c%u by token %llu", a->client,
+                 a->keys, TOKEN(a->token), b->client, TOKEN(b->token));
     }
     const struct sim_grant *g = ledger_grant(sim, a->token);
     if (g && g->run == sim->server.run && sim->server.engine && !ledger_live(sim, g))
-      sim_fail(sim, "c%u believes in token %llu of k%u, the server does not hold it", a->client,
-               TOKEN(a->token), a->key);
+      sim_fail(sim, "c%u believes in token %llu of k%x, the server does not hold it", a->client,
+               TOKEN(a->token), a->keys);
   }
 }
 
@@ -44,8 +44,8 @@ static void check_duties(struct sim *sim) {
     if (g->duty_at == TKT_NEVER || g->release_sent || !ledger_live(sim, g)) continue;
     if (sim->now <= g->duty_at + 5 * TKT_S + SIM_SLACK) continue;
     if (sim->profile.quiet || sim->last_fault + 15 * TKT_S < g->duty_at)
-      sim_fail(sim, "c%d never released token %llu of k%u, which nobody took", g->client,
-               TOKEN(g->token), g->key);
+      sim_fail(sim, "c%d never released token %llu of k%x, which nobody took", g->client,
+               TOKEN(g->token), g->keys);
   }
 }
 
@@ -58,7 +58,7 @@ static void check_untold(struct sim *sim) {
     const struct sim_grant *g = &sim->grants[i];
     if (g->told || !ledger_live(sim, g) || sim->now <= g->decided_at + 14 * TKT_S) continue;
     if (sim->server.asleep_until > g->decided_at || sim->last_pause > g->decided_at) continue;
-    sim_fail(sim, "server keeps token %llu of k%u, which it told nobody", TOKEN(g->token), g->key);
+    sim_fail(sim, "server keeps token %llu of k%x, which it told nobody", TOKEN(g->token), g->keys);
   }
 }
 
@@ -104,9 +104,11 @@ void invariants_taken(struct sim *sim, struct sim_actor *actor, const struct tkt
              TOKEN(token));
     return;
   }
-  if (tkt_ticket_key_count(ticket) != 1 ||
-      ledger_key(sim, tkt_ticket_key(ticket, 0)) != (int)actor->key || g->key != actor->key)
-    sim_fail(sim, "c%u takes token %llu for another key than asked", actor->client, TOKEN(token));
+  unsigned keys = 0;
+  for (size_t i = 0; i < tkt_ticket_key_count(ticket); i++)
+    keys |= 1u << ledger_key(sim, tkt_ticket_key(ticket, i));
+  if (keys != actor->keys || g->keys != actor->keys)
+    sim_fail(sim, "c%u takes token %llu for other keys than asked", actor->client, TOKEN(token));
   if (g->client != (int)actor->client)
     sim_fail(sim, "c%u takes token %llu of c%d", actor->client, TOKEN(token), g->client);
   if (g->handed_out) sim_fail(sim, "token %llu is handed out twice", TOKEN(token));
@@ -128,11 +130,11 @@ void invariants_taken(struct sim *sim, struct sim_actor *actor, const struct tkt
  * say whose a request is; key and lease tell nearly as well. */
 static void check_none_left(struct sim *sim, const struct sim_actor *actor) {
   const struct sim_client *client = &sim->clients[actor->client];
-  uint32_t open = client->unanswered[actor->key][actor->plan.lease_s];
-  uint32_t allowed = client->unknown[actor->key][actor->plan.lease_s];
+  uint32_t open = client->unanswered[actor->keys][actor->plan.lease_s];
+  uint32_t allowed = client->unknown[actor->keys][actor->plan.lease_s];
   for (unsigned i = 0; i < sim->profile.actors; i++) {
     const struct sim_actor *a = &client->actors[i];
-    if (a->pending && a->state == SIM_ACQUIRING && a->key == actor->key &&
+    if (a->pending && a->state == SIM_ACQUIRING && a->keys == actor->keys &&
         a->plan.lease_s == actor->plan.lease_s)
       allowed++;
   }
@@ -193,6 +195,10 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor) {
   default:
     allowed = false;
   }
+  if (ledger_is_set(actor->keys) && client->wire == 2) /* said before it was sent */
+    allowed = actor->call.detail.attempts == 0 &&
+              (allowed || outcome == TKT_UNSUPPORTED || outcome == TKT_NOT_CONNECTED) &&
+              outcome != TKT_OK;
   check_punctual(sim, actor, now);
   if (sim->profile.lies)
     allowed = outcome != TKT_PENDING && outcome != TKT_FORKED && outcome != TKT_NO_MEMORY;
@@ -202,7 +208,8 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor) {
     sim_fail(sim, "c%u a%u: an acquire (wait %u s) ends as %d after %.6f s", actor->client,
              actor->index, actor->plan.wait_s, outcome, (double)(now - actor->started) / 1e9);
   if (actor->expect_ok && outcome != TKT_OK)
-    sim_fail(sim, "c%u cannot have k%u though all is calm: %d", actor->client, actor->key, outcome);
+    sim_fail(sim, "c%u cannot have k%x though all is calm: %d", actor->client, actor->keys,
+             outcome);
   if (actor->cancelled && outcome != TKT_OK && outcome != TKT_PENDING && actor->call.ticket)
     sim_fail(sim, "c%u a%u: an acquire that ended as %d has a ticket", actor->client, actor->index,
              outcome);
@@ -256,6 +263,10 @@ void invariants_released(struct sim *sim, struct sim_actor *actor, const struct 
     if (!sim->profile.memory || actor->state != SIM_OTHER)
       sim_fail(sim, "c%u a%u: a release finds no memory", actor->client, actor->index);
     break;
+  case TKT_INVALID_ARGUMENT:
+    if (!actor->expect_wrong || client->wire != 3)
+      sim_fail(sim, "c%u a%u: a release is refused for good", actor->client, actor->index);
+    break;
   default:
     sim_fail(sim, "c%u a%u: a release ends as %d", actor->client, actor->index, call->outcome);
   }
@@ -276,11 +287,11 @@ void invariants_quiescent(struct sim *sim) {
       if (sim->tickets[j].token == g->token) known = true;
     if (known) continue;
     if (sim->profile.quiet)
-      sim_fail(sim, "token %llu of k%u is held and nobody will release it", TOKEN(g->token),
-               g->key);
+      sim_fail(sim, "token %llu of k%x is held and nobody will release it", TOKEN(g->token),
+               g->keys);
     else if (g->client >= 0 && g->client < SIM_CLIENTS &&
              sim->clients[g->client].indeterminate == 0)
-      sim_fail(sim, "token %llu of k%u is left over, yet c%d had no indeterminate acquire",
-               TOKEN(g->token), g->key, g->client);
+      sim_fail(sim, "token %llu of k%x is left over, yet c%d had no indeterminate acquire",
+               TOKEN(g->token), g->keys, g->client);
   }
 }

@@ -8,6 +8,20 @@ int ledger_key(const struct sim *sim, struct tkt_span key) {
   return -1;
 }
 
+unsigned ledger_keys(const struct sim *sim, const struct tkt_span *keys, size_t count) {
+  unsigned mask = 0;
+  for (size_t i = 0; i < count; i++) {
+    int key = ledger_key(sim, keys[i]);
+    if (key < 0 || (mask & 1u << key)) return 0;
+    mask |= 1u << key;
+  }
+  return mask;
+}
+
+uint64_t ledger_name(const struct sim_conn *conn, uint64_t id) {
+  return conn->wire == 2 ? id : (uint64_t)conn->id << 32 | (id & UINT32_MAX);
+}
+
 struct sim_grant *ledger_grant(struct sim *sim, uint64_t token) {
   size_t low = 0, high = sim->grant_count;
   while (low < high) {
@@ -32,34 +46,34 @@ bool ledger_live(const struct sim *sim, const struct sim_grant *grant) {
 }
 
 /* A grant may be emitted only where nothing else can still hold the key. */
-static void check_free(struct sim *sim, unsigned key, uint64_t token, uint64_t batch) {
+static void check_free(struct sim *sim, unsigned keys, uint64_t token, uint64_t batch) {
   for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
     const struct sim_grant *g = &sim->grants[i];
-    if (g->key != key || g->run != sim->server.run || g->released || g->fate == SIM_FAILED)
+    if (!(g->keys & keys) || g->run != sim->server.run || g->released || g->fate == SIM_FAILED)
       continue;
     if (g->release_emitted && g->batch == batch) continue;
     bool over = g->fate != SIM_UNDECIDED && sim->now >= g->until;
     if (!over)
-      sim_fail(sim, "server grants k%u to token %llu while token %llu occupies it (fate %d)", key,
+      sim_fail(sim, "server grants k%x to token %llu while token %llu occupies it (fate %d)", keys,
                TOKEN(token), TOKEN(g->token), (int)g->fate);
   }
 }
 
 static void emitted_grant(struct sim *sim, uint64_t batch, const struct tkt_change *change) {
-  int key = change->key_count == 1 ? ledger_key(sim, change->keys[0]) : -1;
-  if (key < 0) {
+  unsigned keys = ledger_keys(sim, change->keys, change->key_count);
+  if (keys == 0) {
     sim_fail(sim, "server grants a key nobody asked for");
     return;
   }
   if (sim->grant_count > 0 && sim->grants[sim->grant_count - 1].token >= change->token)
     sim_fail(sim, "token %llu is granted after token %llu", TOKEN(change->token),
              TOKEN(sim->grants[sim->grant_count - 1].token));
-  check_free(sim, (unsigned)key, change->token, batch);
+  check_free(sim, keys, change->token, batch);
   if (sim->grant_count == SIM_GRANTS || sim->failed) return;
-  sim_note(sim, "server grants k%d token %llu in batch %llu", key, TOKEN(change->token),
+  sim_note(sim, "server grants k%x token %llu in batch %llu", keys, TOKEN(change->token),
            (unsigned long long)batch);
   sim->grants[sim->grant_count++] = (struct sim_grant){.token = change->token,
-                                                       .key = (unsigned)key,
+                                                       .keys = keys,
                                                        .run = sim->server.run,
                                                        .lease_ns = change->lease_ns,
                                                        .until = TKT_NEVER,
@@ -162,16 +176,30 @@ void ledger_client_left(struct sim *sim, const struct sim_conn *conn) {
   }
 }
 
-/* Among the requests that wait for the key, the one that came first. */
-static struct sim_request *first_waiting(struct sim *sim, unsigned key) {
+static bool waits(const struct sim *sim, const struct sim_request *r) {
+  return !r->over && r->arrival && r->run == sim->server.run;
+}
+
+/* Among the requests that wait for exactly these keys, the one that came first. */
+static struct sim_request *first_waiting(struct sim *sim, unsigned keys) {
   struct sim_request *first = NULL;
   for (size_t i = sim->settled_requests; i < sim->request_count; i++) {
     struct sim_request *r = &sim->requests[i];
-    if (r->key == key && !r->over && r->arrival && r->run == sim->server.run &&
-        (!first || r->arrival < first->arrival))
-      first = r;
+    if (r->keys == keys && waits(sim, r) && (!first || r->arrival < first->arrival)) first = r;
   }
   return first;
+}
+
+/* Nobody who came earlier still waits for one of the keys: so no set starves, and none is passed by
+ * a later one. */
+static void check_passed(struct sim *sim, const struct sim_grant *g,
+                         const struct sim_request *winner) {
+  for (size_t i = sim->settled_requests; i < sim->request_count; i++) {
+    const struct sim_request *r = &sim->requests[i];
+    if ((r->keys & g->keys) && waits(sim, r) && r->arrival < winner->arrival)
+      sim_fail(sim, "k%x went to arrival %llu before arrival %llu for k%x", g->keys,
+               (unsigned long long)winner->arrival, (unsigned long long)r->arrival, r->keys);
+  }
 }
 
 /* Replies of a turn leave in it on a quiet network, so who still waits at its end is known. */
@@ -180,24 +208,28 @@ static void check_fairness(struct sim *sim) {
     struct sim_grant *g = &sim->grants[i];
     if (g->run != sim->server.run || g->expected_owner || g->fate == SIM_FAILED || g->released)
       continue;
-    struct sim_request *first = first_waiting(sim, g->key);
-    if (g->owner) {
-      const struct sim_request *winner = ledger_request(sim, g->owner);
-      g->expected_owner = g->owner;
-      if (first && winner && first->arrival < winner->arrival)
-        sim_fail(sim, "k%u went to arrival %llu before arrival %llu", g->key,
-                 (unsigned long long)winner->arrival, (unsigned long long)first->arrival);
-    } else {
-      g->expected_owner = first ? first->owner : UINT64_MAX;
-    }
+    const struct sim_request *winner =
+        g->owner ? ledger_request(sim, g->owner) : first_waiting(sim, g->keys);
+    g->expected_owner = winner ? winner->owner : UINT64_MAX;
+    if (winner) check_passed(sim, g, winner);
   }
 }
 
 struct holders {
   struct sim *sim;
-  uint64_t seen[64];
+  struct {
+    uint64_t token;
+    unsigned keys;
+  } seen[64];
   size_t count;
 };
+
+static unsigned seen_keys(const struct holders *holders, uint64_t token) {
+  unsigned keys = 0;
+  for (size_t i = 0; i < holders->count; i++)
+    if (holders->seen[i].token == token) keys |= holders->seen[i].keys;
+  return keys;
+}
 
 static bool visit_holder(void *context, const struct tkt_holder *holder) {
   struct holders *holders = context;
@@ -209,13 +241,16 @@ static bool visit_holder(void *context, const struct tkt_holder *holder) {
     sim_fail(sim, "server holds token %llu, which was never granted", TOKEN(holder->token));
     return false;
   }
-  if ((int)g->key != ledger_key(sim, holder->key))
+  unsigned keys = ledger_keys(sim, &holder->key, 1);
+  if (!(g->keys & keys))
     sim_fail(sim, "server holds token %llu on another key", TOKEN(holder->token));
   if (g->released)
     sim_fail(sim, "server still holds token %llu after its release", TOKEN(holder->token));
   if (g->fate == SIM_FAILED)
     sim_fail(sim, "server holds token %llu, whose commit failed", TOKEN(holder->token));
-  if (holders->count < 64) holders->seen[holders->count++] = holder->token;
+  if (holders->count == 64) return false;
+  holders->seen[holders->count].token = holder->token;
+  holders->seen[holders->count++].keys = keys;
   return true;
 }
 
@@ -224,13 +259,13 @@ static void check_holders(struct sim *sim) {
   tkt_server_each_holder(sim->server.engine, visit_holder, &holders);
   for (size_t i = sim->settled_grants; i < sim->grant_count; i++) {
     const struct sim_grant *g = &sim->grants[i];
+    unsigned seen = seen_keys(&holders, g->token);
+    if (seen && seen != g->keys) /* held whole or not at all */
+      sim_fail(sim, "server holds token %llu on k%x of k%x alone", TOKEN(g->token), seen, g->keys);
     if (!ledger_live(sim, g) || g->release_emitted) continue;
-    bool seen = false;
-    for (size_t j = 0; j < holders.count; j++)
-      seen = seen || holders.seen[j] == g->token;
     if (!seen)
-      sim_fail(sim, "server forgot token %llu of k%u %.6f s before its lease ends", TOKEN(g->token),
-               g->key, (double)(g->until - sim->now) / 1e9);
+      sim_fail(sim, "server forgot token %llu of k%x %.6f s before its lease ends", TOKEN(g->token),
+               g->keys, (double)(g->until - sim->now) / 1e9);
   }
 }
 

@@ -24,8 +24,16 @@ void ledger_turn_end(struct sim *sim);
 
 struct sim_grant *ledger_grant(struct sim *sim, uint64_t token);
 struct sim_request *ledger_request(struct sim *sim, uint64_t owner);
+/* What stands for a request in the records: its owner, or on wire 3 its connection and id. */
+uint64_t ledger_name(const struct sim_conn *conn, uint64_t id);
 /* Index of a key of this run, or -1. */
 int ledger_key(const struct sim *sim, struct tkt_span key);
+/* The set of them as a mask; 0: some key is not of this run, or comes twice. */
+unsigned ledger_keys(const struct sim *sim, const struct tkt_span *keys, size_t count);
+/* Several keys. */
+static inline bool ledger_is_set(unsigned keys) {
+  return (keys & (keys - 1)) != 0;
+}
 /* The server must still hold it: stored, not released, its lease not over. */
 bool ledger_live(const struct sim *sim, const struct sim_grant *grant);
 

@@ -77,7 +77,7 @@ static void hang_up(struct sim *sim, struct sim_legacy *l, int64_t pause) {
 
 static void dial(struct sim *sim, struct sim_legacy *l) {
   l->dial_at = TKT_NEVER;
-  l->conn = sim_connect(sim, SIM_CLIENTS + l->index);
+  l->conn = sim_connect(sim, SIM_CLIENTS + l->index, 2);
   if (!l->conn) {
     l->dial_at = sim->now + 100 * TKT_MS;
     return;
@@ -104,7 +104,7 @@ static void rest(struct sim *sim, struct sim_legacy *l) {
 
 static void granted(struct sim *sim, struct sim_legacy *l, uint64_t token) {
   struct sim_grant *g = ledger_grant(sim, token);
-  if (!g || g->run != sim->server.run || g->key != l->key) return;
+  if (!g || g->run != sim->server.run || g->keys != 1u << l->key) return;
   l->token = token;
   l->state = SIM_LEGACY_HOLDING;
   int64_t left = l->surely_until - local(sim, l);
@@ -115,7 +115,7 @@ static void granted(struct sim *sim, struct sim_legacy *l, uint64_t token) {
   *l->ticket = (struct sim_ticket){.client = SIM_CLIENTS + l->index,
                                    .clock = &l->clock,
                                    .run = g->run,
-                                   .key = l->key,
+                                   .keys = 1u << l->key,
                                    .token = token,
                                    .valid_until = l->surely_until,
                                    .believed = true};

@@ -18,7 +18,7 @@ static void add_text(struct tkt_buf *to, const char *text) {
 }
 
 /* A frame of the kind, with values that may or may not mean something to the client. */
-static void add_invented(struct sim *sim, struct tkt_buf *to) {
+static void add_invented(struct sim *sim, const struct tkt_wire *wire, struct tkt_buf *to) {
   static const enum tkt_msg_kind kinds[] = {TKT_MSG_GRANTED, TKT_MSG_TIMED_OUT, TKT_MSG_BUSY,
                                             TKT_MSG_RELEASED, TKT_MSG_NOT_CURRENT};
   struct tkt_msg msg;
@@ -31,10 +31,12 @@ static void add_invented(struct sim *sim, struct tkt_buf *to) {
     msg.id = sim->requests[sim->request_count - 1 - sim_below(sim, sim->request_count)].owner;
   msg.key_count = 1;
   msg.keys[0] = sim->keys[sim_below(sim, SIM_KEYS)];
-  tkt_wire_append(&tkt_wire2, &msg, to, LIES_ROOM);
+  if (wire->version == 3 && sim_chance(sim, 1, 2)) msg.id = sim_below(sim, 40);
+  msg.set = sim_chance(sim, 1, 4) && wire->version == 3;
+  tkt_wire_append(wire, &msg, to, LIES_ROOM);
 }
 
-static void add_lie(struct sim *sim, struct tkt_buf *to) {
+static void add_lie(struct sim *sim, const struct tkt_wire *wire, struct tkt_buf *to) {
   static const char *const texts[] = {"M127.0.0.1:5225\n",
                                       "M10.0.0.1:1\n",
                                       "L127.0.0.1:5225\n",
@@ -48,18 +50,19 @@ static void add_lie(struct sim *sim, struct tkt_buf *to) {
                                       "zzzzzzzz\n",
                                       "\n\n\n",
                                       "A",
-                                      "single again\n"};
+                                      "single again\n",
+                                      "TCKCLI3"};
   size_t count = sizeof texts / sizeof texts[0];
   uint64_t dice = sim_below(sim, count + 8);
   if (dice < count)
     add_text(to, texts[dice]);
   else
-    add_invented(sim, to);
+    add_invented(sim, wire, to);
 }
 
 /* One frame of the server, told truly or not. */
-static void retell(struct sim *sim, struct tkt_span frame, struct tkt_msg *msg,
-                   struct tkt_buf *to) {
+static void retell(struct sim *sim, const struct tkt_wire *wire, struct tkt_span frame,
+                   struct tkt_msg *msg, struct tkt_buf *to) {
   if (!sim_chance(sim, 1, 30)) {
     add_bytes(to, frame.data, frame.len);
     return;
@@ -76,7 +79,7 @@ static void retell(struct sim *sim, struct tkt_span frame, struct tkt_msg *msg,
       msg->kind = TKT_MSG_NOT_CURRENT;
     else if (msg->kind == TKT_MSG_TIMED_OUT)
       msg->kind = TKT_MSG_GRANTED;
-    if (!tkt_wire_append(&tkt_wire2, msg, to, LIES_ROOM)) add_bytes(to, frame.data, frame.len);
+    if (!tkt_wire_append(wire, msg, to, LIES_ROOM)) add_bytes(to, frame.data, frame.len);
     break;
   case 2: /* not at all */
     break;
@@ -84,7 +87,7 @@ static void retell(struct sim *sim, struct tkt_span frame, struct tkt_msg *msg,
     add_bytes(to, frame.data, sim_below(sim, frame.len));
     break;
   default:
-    add_lie(sim, to);
+    add_lie(sim, wire, to);
     add_bytes(to, frame.data, frame.len);
   }
 }
@@ -92,17 +95,21 @@ static void retell(struct sim *sim, struct tkt_span frame, struct tkt_msg *msg,
 ssize_t lies_write(struct sim *sim, struct sim_conn *conn, struct tkt_span out) {
   struct tkt_buf told = {0};
   size_t at = 0;
+  const struct tkt_wire *wire = tkt_wire_of(conn->wire);
   enum tkt_phase phase = conn->taps[SIM_TAP_REPLIED].phase;
   while (at < out.len) {
     struct tkt_msg msg;
     size_t used = 0;
     struct tkt_span rest = tkt_span(out.data + at, out.len - at);
-    if (tkt_wire2.decode(phase, rest, &msg, &used) != TKT_DECODE_OK) {
+    if (wire->decode(phase, rest, &msg, &used) != TKT_DECODE_OK) {
       add_bytes(&told, rest.data, rest.len);
       break;
     }
-    retell(sim, tkt_span(rest.data, used), &msg, &told);
+    retell(sim, wire, tkt_span(rest.data, used), &msg, &told);
     at += used;
+    if (msg.kind == TKT_MSG_GREETING)
+      phase = wire->version == 3 ? TKT_PHASE_VERDICT : TKT_PHASE_REPLIES;
+    if (msg.kind == TKT_MSG_VERDICT) phase = TKT_PHASE_REPLIES;
   }
   /* What the pipe does not take is one more thing not told. */
   ssize_t n = 1;

@@ -26,7 +26,7 @@ static void pipe_init(struct sim *sim, struct sim_pipe *pipe) {
                   : (uint32_t)sim_between(sim, 40, SIM_PIPE_BYTES);
 }
 
-struct sim_conn *sim_connect(struct sim *sim, unsigned client) {
+struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
   struct sim_conn *conn = NULL;
   for (unsigned i = 0; i < SIM_CONNS && !conn; i++)
     if (!sim->conns[i].used) conn = &sim->conns[i];
@@ -38,6 +38,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client) {
   conn->used = true;
   conn->id = ++sim->next_conn;
   conn->client = client;
+  conn->wire = wire;
   conn->closed[0] = conn->closed[1] = false;
   conn->faulted = false;
   conn->accepted = false;
@@ -50,12 +51,14 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client) {
   conn->whole = sim_chance(sim, 1, 3);
   conn->handed = 0;
   conn->release_count = 0;
+  conn->releases_lost = false;
+  conn->last_id = 0;
   pipe_init(sim, &conn->pipes[0]);
   pipe_init(sim, &conn->pipes[1]);
-  tkt_parser_init(&conn->taps[SIM_TAP_SENT], &tkt_wire2, TKT_PHASE_PROOF);
-  tkt_parser_init(&conn->taps[SIM_TAP_RECEIVED], &tkt_wire2, TKT_PHASE_PROOF);
-  tkt_parser_init(&conn->taps[SIM_TAP_REPLIED], &tkt_wire2, TKT_PHASE_GREETING);
-  tkt_parser_init(&conn->taps[SIM_TAP_DELIVERED], &tkt_wire2, TKT_PHASE_GREETING);
+  tkt_parser_init(&conn->taps[SIM_TAP_SENT], tkt_wire_of(wire), TKT_PHASE_PROOF);
+  tkt_parser_init(&conn->taps[SIM_TAP_RECEIVED], tkt_wire_of(wire), TKT_PHASE_PROOF);
+  tkt_parser_init(&conn->taps[SIM_TAP_REPLIED], tkt_wire_of(wire), TKT_PHASE_GREETING);
+  tkt_parser_init(&conn->taps[SIM_TAP_DELIVERED], tkt_wire_of(wire), TKT_PHASE_GREETING);
   conn->connected_at = conn->refused_at = conn->accept_at = TKT_NEVER;
 
   int64_t there = sim->now + latency(sim);
@@ -182,6 +185,12 @@ int64_t sim_readable_at(const struct sim_conn *conn, enum sim_side side) {
   return pipe->reset_at < at ? pipe->reset_at : at;
 }
 
+/* Signs of life are no loss: an LF, or L with a slot. */
+static bool of_sign_of_life(const struct sim_conn *conn, uint8_t byte) {
+  if (conn->wire == 2) return byte == '\n';
+  return byte == 'L' || byte <= 5 || byte == TKT_SLOT_NONE;
+}
+
 bool sim_unread(const struct sim *sim, const struct sim_conn *conn, enum sim_side side) {
   const struct sim_pipe *pipe = &conn->pipes[1 - side];
   if (pipe->reset_at <= sim->now && pipe->reset_drops) return false;
@@ -190,7 +199,7 @@ bool sim_unread(const struct sim *sim, const struct sim_conn *conn, enum sim_sid
     const struct sim_segment *s = &pipe->segments[(pipe->first_segment + i) % SIM_PIPE_SEGMENTS];
     if (max64(s->at, pipe->stall_until) > sim->now) break;
     for (uint32_t j = 0; j < s->len; j++, at++)
-      if (pipe->bytes[at % SIM_PIPE_BYTES] != '\n') return true; /* keep-alives are no loss */
+      if (!of_sign_of_life(conn, pipe->bytes[at % SIM_PIPE_BYTES])) return true;
   }
   return false;
 }

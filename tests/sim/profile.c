@@ -117,6 +117,7 @@ void sim_choose_profile(struct sim *sim) {
   p->keys = 1 + (unsigned)sim_below(sim, SIM_KEYS);
   p->legacies = sim_chance(sim, 1, 3) ? 1 + (unsigned)sim_below(sim, SIM_LEGACIES) : 0;
   if (sim->options.plant || p->lies) p->legacies = 0;
+  p->framed = !sim->options.plant && sim_chance(sim, 2, 3);
   p->impostor = !p->quiet && !p->lies && p->clients > 1 && sim_chance(sim, 1, 6);
   if (p->memory) p->memory = 2 + (unsigned)sim_below(sim, 40);
   p->small_limits = !p->quiet && sim_chance(sim, 1, 4);

@@ -42,8 +42,10 @@ void sim_server_start(struct sim *sim) {
     config.limits.keys = 1 + (uint32_t)sim_below(sim, SIM_KEYS);
     config.limits.waiters = 1 + (uint32_t)sim_below(sim, 8);
     config.limits.requests_per_session = 1 + (uint32_t)sim_below(sim, 4);
+    config.limits.wait_margin_ns = sim_between(sim, 0, 3 * TKT_S);
     config.limits.sessions = 2 * SIM_CLIENTS + 2 + (uint32_t)sim_below(sim, 8);
   }
+  server->wait_margin = config.limits.wait_margin_ns;
   server->engine = tkt_server_new(&config, local(sim));
   if (!server->engine) {
     if (!sim->profile.memory) sim_fail(sim, "the server cannot be started");
@@ -113,7 +115,7 @@ static void accept_new(struct sim *sim) {
     struct sim_conn *conn = &sim->conns[i];
     if (!conn->used || conn->accepted || conn->accept_at > sim->now) continue;
     conn->accepted = true;
-    conn->peer = tkt_server_accept(sim->server.engine, &tkt_wire2, conn, local(sim));
+    conn->peer = tkt_server_accept(sim->server.engine, tkt_wire_of(conn->wire), conn, local(sim));
     if (!conn->peer) {
       sim_note(sim, "server refuses conn %u", conn->id);
       if (sim->profile.quiet) sim_fail(sim, "server refuses a connection though no limit is near");

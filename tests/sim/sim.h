@@ -24,6 +24,7 @@ enum {
   SIM_LEGACIES = 2,
   SIM_ACTORS = 6, /* of one client */
   SIM_KEYS = 4,
+  SIM_KEY_SETS = 1 << SIM_KEYS, /* sets of keys are bit masks */
   SIM_CONNS = 192,
   SIM_PIPE_BYTES = 4096,
   SIM_PIPE_SEGMENTS = 64,
@@ -70,6 +71,7 @@ struct sim_profile {
   const char *name;
   bool quiet; /* no faults at all: nothing may get lost */
   unsigned clients, actors, keys, legacies;
+  bool framed; /* some clients find servers of wire 3 */
   int64_t latency_min, latency_max;
   unsigned reset, stall, sleep, restart; /* a 10,000 steps */
   unsigned connect_fail, connect_hang;   /* a 1,000 connects */
@@ -115,6 +117,7 @@ struct sim_conn {
   bool used;
   unsigned id;
   unsigned client;
+  unsigned wire;            /* 2 or 3 */
   struct sim_pipe pipes[2]; /* [side]: what that side writes */
   bool closed[2];
   bool faulted; /* the network did something to it: what it carried may be lost */
@@ -141,10 +144,13 @@ struct sim_conn {
    * as received */
   struct tkt_parser taps[4];
   struct {
-    uint64_t token;
-    int key;
-  } releases[32]; /* sent and unanswered */
+    uint64_t token, id;
+    unsigned keys;
+    bool set;
+  } releases[64]; /* sent and unanswered */
   unsigned release_count;
+  bool releases_lost; /* there were more */
+  uint64_t last_id;   /* wire 3: of the requests sent */
 };
 
 enum sim_tap { SIM_TAP_SENT = 0, SIM_TAP_RECEIVED, SIM_TAP_REPLIED, SIM_TAP_DELIVERED };
@@ -154,7 +160,7 @@ enum sim_fate { SIM_UNDECIDED = 0, SIM_DONE, SIM_FAILED, SIM_UNKNOWN };
 /* A grant as the server's storage saw it. */
 struct sim_grant {
   uint64_t token;
-  unsigned key, run;
+  unsigned keys, run;
   uint64_t batch;
   enum sim_fate fate;
   int64_t lease_ns;
@@ -175,8 +181,9 @@ struct sim_grant {
 
 /* An acquire as the wire saw it. */
 struct sim_request {
-  uint64_t owner;
-  unsigned key, client, conn, run;
+  uint64_t owner; /* on wire 3 what stands for it, see ledger_name */
+  unsigned keys, client, conn, run;
+  bool set;
   uint16_t wait_s, lease_s;
   int64_t sent_local;  /* client's clock */
   int64_t received_at; /* world; 0: not yet */
@@ -192,7 +199,7 @@ struct sim_ticket {
   unsigned client;
   const struct sim_clock *clock; /* of its holder */
   unsigned run;
-  unsigned key;
+  unsigned keys;
   uint64_t token;
   int64_t valid_until; /* client's clock */
   bool believed, detached;
@@ -246,7 +253,7 @@ struct sim_actor {
   bool cancelled;
   bool expect_wrong; /* release_exact that must not succeed */
   bool expect_ok;    /* an acquire that nothing hinders */
-  unsigned key;
+  unsigned keys;
   struct sim_ticket *ticket;
   uint64_t release_token;
   struct tkt_acquire_plan plan;
@@ -263,6 +270,7 @@ struct sim_client {
   int64_t kick_at;      /* world: somebody started a call from outside a turn */
   int64_t ticked_at;    /* client's clock at the last tick */
   bool cancel_keeps;
+  unsigned wire; /* that its servers speak */
   bool closing;
   struct tkt_call close_call;
   int64_t close_bound;
@@ -272,10 +280,10 @@ struct sim_client {
   unsigned dial_count;
   struct sim_actor actors[SIM_ACTORS];
   /* Ended so or forgotten, by key and lease: what may still be in flight with nobody behind it. */
-  uint32_t unknown[SIM_KEYS][TKT_LEASE_MAX_S + 1];
-  uint32_t unanswered[SIM_KEYS][TKT_LEASE_MAX_S + 1]; /* requests without a reply */
-  unsigned indeterminate;                             /* acquires that ended so */
-  unsigned cancels;                                   /* of sent or unsent acquires, in its life */
+  uint32_t unknown[SIM_KEY_SETS][TKT_LEASE_MAX_S + 1];
+  uint32_t unanswered[SIM_KEY_SETS][TKT_LEASE_MAX_S + 1]; /* requests without a reply */
+  unsigned indeterminate;                                 /* acquires that ended so */
+  unsigned cancels; /* of sent or unsent acquires, in its life */
 };
 
 struct sim_batch {
@@ -305,6 +313,7 @@ struct sim_server {
   bool draining;
   int64_t drain_bound;
   unsigned run;
+  int64_t wait_margin; /* of wire 3 */
   uint64_t commits_this_turn;
   struct sim_storage storage;
   struct tkt_random nonces;

@@ -1,17 +1,18 @@
 /* Reads the bytes of a connection at four places: as written and as received, each way. */
+#include "heap.h"
 #include "ledger.h"
 
 #define TOKEN(t) ((unsigned long long)(t))
 
 /* S7: some acquire under way asked for this, and the wait is what remains of its own. Only for
  * frames that were encoded in the call that writes them. */
-static void check_wait(struct sim *sim, const struct sim_conn *conn, unsigned key,
+static void check_wait(struct sim *sim, const struct sim_conn *conn, unsigned keys,
                        const struct tkt_msg *msg) {
   if (!conn->fresh) return;
   const struct sim_client *client = &sim->clients[conn->client];
   for (unsigned i = 0; i < sim->profile.actors; i++) {
     const struct sim_actor *a = &client->actors[i];
-    if (!a->pending || a->state != SIM_ACQUIRING || a->key != key ||
+    if (!a->pending || a->state != SIM_ACQUIRING || a->keys != keys ||
         a->plan.lease_s != msg->lease_s)
       continue;
     int64_t left = a->started + a->plan.wait_s * TKT_S - conn->sent_local;
@@ -26,22 +27,25 @@ static bool is_legacy(const struct sim_conn *conn) {
 }
 
 static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
-  struct sim_request *before = ledger_request(sim, msg->id);
+  uint64_t name = ledger_name(conn, msg->id);
+  struct sim_request *before = ledger_request(sim, name);
   if (before && is_legacy(conn)) return; /* it asks again: see received */
-  int key = ledger_key(sim, msg->keys[0]);
-  if (key < 0 || msg->id == 0 || msg->wait_s > TKT_WAIT_MAX_S || msg->lease_s < TKT_LEASE_MIN_S ||
+  unsigned keys = ledger_keys(sim, msg->keys, msg->key_count);
+  if (keys == 0 || msg->set != ledger_is_set(keys) || msg->id == 0 ||
+      msg->wait_s > TKT_WAIT_MAX_S || msg->lease_s < TKT_LEASE_MIN_S ||
       msg->lease_s > TKT_LEASE_MAX_S)
     sim_fail(sim, "c%u sends an acquire out of range", conn->client);
-  if (key >= 0 && !is_legacy(conn)) check_wait(sim, conn, (unsigned)key, msg);
+  if (keys && !is_legacy(conn)) check_wait(sim, conn, keys, msg);
   if (sim->profile.impostor && !is_legacy(conn) && conn->client == sim->profile.clients - 1)
     sim_fail(sim, "c%u sends a request though the server never accepted it", conn->client);
   if (before) sim_fail(sim, "c%u sends owner %016llx a second time", conn->client, TOKEN(msg->id));
   if (sim->failed || sim->request_count == SIM_REQUESTS) return;
-  sim_note(sim, "c%u conn %u sends A k%d wait=%u lease=%u owner %04x", conn->client, conn->id, key,
+  sim_note(sim, "c%u conn %u sends A k%x wait=%u lease=%u owner %04x", conn->client, conn->id, keys,
            msg->wait_s, msg->lease_s, (unsigned)(msg->id & 0xffff));
-  if (!is_legacy(conn)) sim->clients[conn->client].unanswered[key][msg->lease_s]++;
-  sim->requests[sim->request_count++] = (struct sim_request){.owner = msg->id,
-                                                             .key = (unsigned)key,
+  if (!is_legacy(conn)) sim->clients[conn->client].unanswered[keys][msg->lease_s]++;
+  sim->requests[sim->request_count++] = (struct sim_request){.owner = name,
+                                                             .keys = keys,
+                                                             .set = msg->set,
                                                              .client = conn->client,
                                                              .conn = conn->id,
                                                              .run = sim->server.run,
@@ -52,23 +56,38 @@ static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tk
 
 static void sent_release(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   sim_note(sim, "c%u conn %u sends R token %llu", conn->client, conn->id, TOKEN(msg->token));
-  int key = ledger_key(sim, msg->keys[0]);
+  unsigned keys = ledger_keys(sim, msg->keys, msg->key_count);
   for (unsigned i = 0; i < conn->release_count && !sim->profile.lies; i++)
-    if (conn->releases[i].token == msg->token && conn->releases[i].key == key)
+    if (conn->releases[i].token == msg->token && conn->releases[i].keys == keys)
       sim_fail(sim, "c%u has two releases of token %llu in flight on conn %u", conn->client,
                TOKEN(msg->token), conn->id);
   if (conn->release_count < sizeof conn->releases / sizeof conn->releases[0]) {
     conn->releases[conn->release_count].token = msg->token;
-    conn->releases[conn->release_count++].key = key;
+    conn->releases[conn->release_count].id = msg->id;
+    conn->releases[conn->release_count].set = msg->set;
+    conn->releases[conn->release_count++].keys = keys;
+  } else {
+    conn->releases_lost = true;
   }
   struct sim_grant *g = ledger_grant(sim, msg->token);
-  if (g) g->release_sent = true;
+  if (g && g->keys == keys) g->release_sent = true;
+}
+
+static void sent(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  if (conn->wire == 3 && msg->id <= conn->last_id)
+    sim_fail(sim, "c%u sends id %llu after id %llu on conn %u", conn->client, TOKEN(msg->id),
+             TOKEN(conn->last_id), conn->id);
+  if (conn->wire == 3) conn->last_id = msg->id;
+  if (msg->kind == TKT_MSG_ACQUIRE)
+    sent_acquire(sim, conn, msg);
+  else
+    sent_release(sim, conn, msg);
 }
 
 static void received(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   /* A second asking keeps the place of the first, as long as the server still knows that one. */
   if (msg->kind != TKT_MSG_ACQUIRE) return;
-  struct sim_request *r = ledger_request(sim, msg->id);
+  struct sim_request *r = ledger_request(sim, ledger_name(conn, msg->id));
   if (!r) {
     sim_fail(sim, "the network delivered an acquire nobody sent on conn %u", conn->id);
     return;
@@ -88,18 +107,18 @@ static void received(struct sim *sim, struct sim_conn *conn, const struct tkt_ms
 
 static struct sim_request *answered(struct sim *sim, struct sim_conn *conn,
                                     const struct tkt_msg *msg, const char *what) {
-  struct sim_request *r = ledger_request(sim, msg->id);
+  struct sim_request *r = ledger_request(sim, ledger_name(conn, msg->id));
   if (!r || !r->arrival) {
     sim_fail(sim, "server answers %s to owner %016llx, which did not ask", what, TOKEN(msg->id));
     return NULL;
   }
   if (r->conn != conn->id && !is_legacy(conn))
     sim_fail(sim, "server answers %s on another session than asked", what);
-  if ((int)r->key != ledger_key(sim, msg->keys[0]))
+  if (conn->wire == 2 && r->keys != ledger_keys(sim, msg->keys, msg->key_count))
     sim_fail(sim, "server answers %s for another key than asked", what);
   if (r->over && !conn->eof_told[SIM_SERVER_SIDE] && !is_legacy(conn))
     sim_fail(sim, "server answers %s to owner %016llx, answered before", what, TOKEN(msg->id));
-  sim_note(sim, "server conn %u replies %s k%u owner %04x token %llu", conn->id, what, r->key,
+  sim_note(sim, "server conn %u replies %s k%x owner %04x token %llu", conn->id, what, r->keys,
            (unsigned)(msg->id & 0xffff), TOKEN(msg->kind == TKT_MSG_GRANTED ? msg->token : 0));
   r->over = true;
   return r;
@@ -112,7 +131,8 @@ static void replied_granted(struct sim *sim, struct sim_conn *conn, const struct
     sim_fail(sim, "server serves conn %u on, though it withdrew its waiters", conn->id);
   r->granted = true;
   struct sim_grant *g = ledger_grant(sim, msg->token);
-  if (!g || g->run != sim->server.run || g->key != r->key) {
+  if (!g || g->run != sim->server.run || g->keys != r->keys ||
+      (conn->wire == 3 && msg->set != r->set)) {
     sim_fail(sim, "server tells token %llu, which it did not grant", TOKEN(msg->token));
     return;
   }
@@ -134,7 +154,10 @@ static void replied_timeout(struct sim *sim, struct sim_conn *conn, const struct
   struct sim_request *r = answered(sim, conn, msg, "T");
   if (!r) return;
   bool ending = conn->eof_told[SIM_SERVER_SIDE] || sim->server.draining;
-  int64_t asked = sim_local(sim, &sim->server.clock) - r->wait_s * TKT_S;
+  int64_t wait = r->wait_s * TKT_S, margin = 0; /* on wire 3 a little early */
+  if (conn->wire == 3)
+    margin = sim->server.wait_margin < wait / 2 ? sim->server.wait_margin : wait / 2;
+  int64_t asked = sim_local(sim, &sim->server.clock) - (wait - margin);
   bool sure = !is_legacy(conn) || sim->profile.quiet; /* else an older T may be under way */
   if (!ending && sure && sim_world(&sim->server.clock, asked) + 2 * TKT_US < r->received_at) {
     /* Only where a commit or an allocation went wrong and the session has to end for it. */
@@ -149,16 +172,64 @@ static void replied_timeout(struct sim *sim, struct sim_conn *conn, const struct
       sim_fail(sim, "server says T to a request whose grant is in commit");
 }
 
+/* Which of the releases sent on this connection it answers, -1: none. */
+static int release_answered(const struct sim *sim, const struct sim_conn *conn,
+                            const struct tkt_msg *msg) {
+  for (unsigned i = 0; i < conn->release_count; i++) {
+    if (conn->wire == 3 ? conn->releases[i].id == msg->id
+                        : conn->releases[i].token == msg->token &&
+                              conn->releases[i].keys == ledger_keys(sim, msg->keys, msg->key_count))
+      return (int)i;
+  }
+  return -1;
+}
+
 static void replied_release(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
-  struct sim_grant *g = ledger_grant(sim, msg->token);
-  bool same = g && g->run == sim->server.run && (int)g->key == ledger_key(sim, msg->keys[0]);
+  int index = release_answered(sim, conn, msg);
+  if (index < 0 && conn->wire == 3) {
+    if (!conn->releases_lost && !sim->profile.lies)
+      sim_fail(sim, "server answers a release nobody asked for on conn %u", conn->id);
+    return;
+  }
+  uint64_t token = conn->wire == 3 ? conn->releases[index].token : msg->token;
+  unsigned keys =
+      conn->wire == 3 ? conn->releases[index].keys : ledger_keys(sim, msg->keys, msg->key_count);
+  struct sim_grant *g = ledger_grant(sim, token);
+  bool same = g && g->run == sim->server.run && g->keys == keys;
   bool released = msg->kind == TKT_MSG_RELEASED;
   sim_note(sim, "server conn %u replies %s token %llu", conn->id, released ? "R" : "N",
-           TOKEN(msg->token));
+           TOKEN(token));
+  if (released && conn->wire == 3 && msg->set != conn->releases[index].set)
+    sim_fail(sim, "server answers a release in a frame of the other kind");
   if (released && !(same && g->released && !g->expired))
-    sim_fail(sim, "server says token %llu is released, which it is not", TOKEN(msg->token));
+    sim_fail(sim, "server says token %llu is released, which it is not", TOKEN(token));
   if (!released && same && ledger_live(sim, g))
-    sim_fail(sim, "server says token %llu is not current, which it is", TOKEN(msg->token));
+    sim_fail(sim, "server says token %llu is not current, which it is", TOKEN(token));
+}
+
+/* M12: only where a commit or an allocation went wrong. */
+static void replied_uncertain(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  if (ledger_request(sim, ledger_name(conn, msg->id)))
+    answered(sim, conn, msg, "I");
+  else if (release_answered(sim, conn, msg) < 0 && !conn->releases_lost)
+    sim_fail(sim, "server answers I to what nobody asked on conn %u", conn->id);
+  if (sim->profile.commit_fail + sim->profile.commit_unknown + sim->profile.memory == 0)
+    sim_fail(sim, "server says that it cannot say, yet its storage can");
+}
+
+/* Wire 3: keys that are not those of the grant are all that our clients do wrong. */
+static void replied_error(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  int index = release_answered(sim, conn, msg);
+  sim_note(sim, "server conn %u replies E%d", conn->id, (int)msg->error);
+  if (index < 0 && conn->releases_lost) return;
+  if (index < 0 || msg->error != TKT_WIRE_ERROR_GROUP_MISMATCH) {
+    sim_fail(sim, "server answers error %d to a client that did nothing wrong", (int)msg->error);
+    return;
+  }
+  const struct sim_grant *g = ledger_grant(sim, conn->releases[index].token);
+  if (!g || g->keys == conn->releases[index].keys)
+    sim_fail(sim, "server refuses the keys of token %llu, which are right",
+             TOKEN(conn->releases[index].token));
 }
 
 static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
@@ -177,7 +248,14 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
   case TKT_MSG_NOT_CURRENT:
     replied_release(sim, conn, msg);
     break;
+  case TKT_MSG_UNCERTAIN:
+    replied_uncertain(sim, conn, msg);
+    break;
   case TKT_MSG_ERROR:
+    if (conn->wire == 3) {
+      replied_error(sim, conn, msg);
+      break;
+    }
     sim_note(sim, "server conn %u replies E%.*s", conn->id, (int)msg->text.len,
              (const char *)msg->text.data);
     ledger_session_over(sim, conn);
@@ -185,8 +263,14 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
       sim_fail(sim, "server sends an error to a client that did nothing wrong");
     break;
   case TKT_MSG_MOVED:
+    if (conn->wire == 3 && sim->server.draining && msg->slot == TKT_SLOT_NONE)
+      answered(sim, conn, msg, "M");
+    else
+      sim_fail(sim, "a single server names another leader");
+    break;
   case TKT_MSG_LEADER:
-    sim_fail(sim, "a single server names another leader");
+    if (conn->wire == 2 || msg->slot != TKT_SLOT_NONE)
+      sim_fail(sim, "a single server names another leader");
     break;
   default:
     break;
@@ -195,23 +279,24 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
 
 static void delivered(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   if (sim->profile.lies) return;
-  if (msg->kind == TKT_MSG_GRANTED || msg->kind == TKT_MSG_TIMED_OUT || msg->kind == TKT_MSG_BUSY) {
-    struct sim_request *r = ledger_request(sim, msg->id);
-    if (r && !r->answered) {
-      r->answered = true;
-      sim->clients[r->client].unanswered[r->key][r->lease_s]--;
-    }
+  if (msg->kind == TKT_MSG_KEEPALIVE || msg->kind == TKT_MSG_LEADER) return;
+  bool on_wire2 =
+      msg->kind == TKT_MSG_GRANTED || msg->kind == TKT_MSG_TIMED_OUT || msg->kind == TKT_MSG_BUSY;
+  struct sim_request *r =
+      on_wire2 || conn->wire == 3 ? ledger_request(sim, ledger_name(conn, msg->id)) : NULL;
+  if (r && !r->answered) {
+    r->answered = true;
+    sim->clients[r->client].unanswered[r->keys][r->lease_s]--;
   }
   if (msg->kind == TKT_MSG_GRANTED) {
     struct sim_grant *g = ledger_grant(sim, msg->token);
     if (!g || g->delivered) return;
     g->delivered = true;
     g->duty_at = sim->now;
-  } else if (msg->kind == TKT_MSG_RELEASED || msg->kind == TKT_MSG_NOT_CURRENT) {
-    for (unsigned i = 0; i < conn->release_count; i++)
-      if (conn->releases[i].token == msg->token &&
-          conn->releases[i].key == ledger_key(sim, msg->keys[0]))
-        conn->releases[i--] = conn->releases[--conn->release_count];
+  } else if (!r && (conn->wire == 3 || msg->kind == TKT_MSG_RELEASED ||
+                    msg->kind == TKT_MSG_NOT_CURRENT)) {
+    int index = release_answered(sim, conn, msg);
+    if (index >= 0) conn->releases[index] = conn->releases[--conn->release_count];
   }
 }
 
@@ -220,16 +305,17 @@ void ledger_tap(struct sim *sim, struct sim_conn *conn, enum sim_tap tap, const 
   struct tkt_parser *parser = &conn->taps[tap];
   struct tkt_msg msg;
   enum tkt_decode result;
+  heap_spare(true);
   tkt_parser_push(parser, tkt_span(bytes, len));
   while ((result = tkt_parser_next(parser, &msg)) == TKT_DECODE_OK) {
     if (msg.kind == TKT_MSG_PROOF)
       parser->phase = TKT_PHASE_REQUESTS;
     else if (msg.kind == TKT_MSG_GREETING)
+      parser->phase = conn->wire == 3 ? TKT_PHASE_VERDICT : TKT_PHASE_REPLIES;
+    else if (msg.kind == TKT_MSG_VERDICT)
       parser->phase = TKT_PHASE_REPLIES;
-    else if (tap == SIM_TAP_SENT && msg.kind == TKT_MSG_ACQUIRE)
-      sent_acquire(sim, conn, &msg);
     else if (tap == SIM_TAP_SENT)
-      sent_release(sim, conn, &msg);
+      sent(sim, conn, &msg);
     else if (tap == SIM_TAP_RECEIVED)
       received(sim, conn, &msg);
     else if (tap == SIM_TAP_REPLIED)
@@ -237,6 +323,7 @@ void ledger_tap(struct sim *sim, struct sim_conn *conn, enum sim_tap tap, const 
     else
       delivered(sim, conn, &msg);
   }
+  heap_spare(false);
   if (result != TKT_DECODE_MORE && !(sim->profile.lies && tap == SIM_TAP_DELIVERED))
     sim_fail(sim, "conn %u carries bytes that are no message (tap %d, code %d)", conn->id, (int)tap,
              (int)result);
