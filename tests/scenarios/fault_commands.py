@@ -229,15 +229,16 @@ class Commands:
         self.partial_allowed = True
         return ""
 
-    def do_pause(self, name):
+    def do_pause(self, name, after="0"):
         c = self.connection_of(name)
-        c.paused = True
+        c.appetite = int(after) or None
+        c.paused = not c.appetite
         self.watch(c)
         return ""
 
     def do_resume(self, name):
         c = self.connection_of(name)
-        c.paused = False
+        c.paused, c.appetite = False, None
         self.watch(c)
         return ""
 
@@ -253,7 +254,7 @@ class Commands:
 
     def do_finish(self):
         for c in self.connections:
-            c.paused = False
+            c.paused, c.appetite = False, None
             if c.at_eof:
                 c.drop()
             self.watch(c)

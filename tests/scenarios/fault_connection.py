@@ -75,6 +75,7 @@ class Connection:
         self.at_eof = self.was_reset = self.closed = self.sent_end = False
         self.after_flush = None
         self.paused = self.corked = False
+        self.appetite = None  # bytes it still reads before it pauses
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.greet()
@@ -165,7 +166,7 @@ class Connection:
 
     def readable(self):
         try:
-            data = self.sock.recv(65536)
+            data = self.sock.recv(min(65536, self.appetite or 65536))
         except BlockingIOError:
             return
         except GIVEN_UP:
@@ -175,6 +176,10 @@ class Connection:
             self.peer_gone(reset=False)
             return
         self.inbox += data
+        if self.appetite:
+            self.appetite -= len(data)
+            self.paused = self.appetite <= 0
+            self.server.watch(self)
         self.decode()
 
     def peer_gone(self, reset):

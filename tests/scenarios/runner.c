@@ -86,8 +86,16 @@ static void work(const struct script *script, enum style style, const char *serv
   _exit(1);
 }
 
-static bool style_allowed(const struct script *script, enum style style) {
-  return !script->styles || strstr(script->styles, style_names[style]);
+/* What each style can do, of what a scenario may need (README.md). */
+static const char *const abilities[] = {"background", "handles background", "handles turns"};
+
+static bool style_able(const struct script *script, enum style style) {
+  char needs[100];
+  snprintf(needs, sizeof needs, "%s", script->needs ? script->needs : "");
+  char *state = NULL;
+  for (char *word = strtok_r(needs, " ", &state); word; word = strtok_r(NULL, " ", &state))
+    if (!strstr(abilities[style], word)) return false;
+  return true;
 }
 
 static void run_script(struct script *script, enum style style, const char *server, int at_once) {
@@ -143,7 +151,7 @@ static void run_file(const char *path, enum style style, const char *server, int
     failed++;
     return;
   }
-  if (style_allowed(script, style)) run_script(script, style, server, at_once);
+  if (style_able(script, style)) run_script(script, style, server, at_once);
   script_free(script);
 }
 

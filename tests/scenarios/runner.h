@@ -32,7 +32,7 @@ struct script {
   char *name; /* of the file, without folder and ending */
   char *rules;
   char *addresses; /* names, blank between */
-  char *styles;    /* NULL: all */
+  char *needs;     /* what a style must be able to do, NULL: nothing */
   char *vary;      /* name of what varies, NULL: nothing */
   char **values;
   int value_count;

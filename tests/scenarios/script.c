@@ -78,7 +78,7 @@ static bool header(struct script *script, const struct line *line) {
   const char *word = line->words[0];
   char **slot = !strcmp(word, "rules")       ? &script->rules
                 : !strcmp(word, "addresses") ? &script->addresses
-                : !strcmp(word, "styles")    ? &script->styles
+                : !strcmp(word, "needs")     ? &script->needs
                                              : NULL;
   if (slot) {
     *slot = rest_of(line);
@@ -159,7 +159,7 @@ void script_free(struct script *script) {
   free(script->name);
   free(script->rules);
   free(script->addresses);
-  free(script->styles);
+  free(script->needs);
   free(script->vary);
   free(script);
 }
