@@ -13,10 +13,11 @@ build libc6-dev headers of glibc and of the kernel
 build cmake reads CMakeLists.txt, 3.20 or newer
 build ninja-build runs the build
 build pkg-config finds libraries
-build libssl-dev SHA-256 today, TLS later; OpenSSL 3.0 or newer
+build libssl-dev TLS and SHA-256; OpenSSL 3.0 or newer
 build libsqlite3-dev the accounts of `ticketing demo`
 unit libcmocka-dev the unit test framework
 unit python3 tests that start the real programs
+unit openssl certificates for tests, good and bad ones
 clang clang second compiler with -Werror, libFuzzer
 clang libclang-rt-14-dev run-time of clang's sanitizers and of libFuzzer
 tidy clang-format the format of every C file

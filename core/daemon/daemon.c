@@ -289,7 +289,7 @@ static enum tkt_daemon_result serve(struct daemon *daemon) {
   struct tkt_loop *loop = &daemon->loop;
   tkt_report_init(&daemon->report, tkt_clock_now());
   while (daemon->signals.stops == 0) {
-    tkt_loop_turn(loop, TKT_NEVER);
+    tkt_loop_turn(loop, tkt_report_wake(&daemon->report, loop->handshakes_failed));
     if (daemon->signals.reload) reload(daemon);
     int64_t now = tkt_clock_now();
     tkt_report_refusals(&daemon->report, daemon->server, &daemon->log, now);

@@ -30,9 +30,10 @@ enum {
  * ends lets it go on at once. */
 #define TKT_LOOP_ACCEPT_PAUSE_NS (100 * TKT_MS)
 
-/* Steps of TLS handshakes end for this turn after so long, but for one: how long they keep others
- * waiting hardly depends on the kind of key. */
-#define TKT_LOOP_HANDSHAKE_NS (2 * TKT_MS)
+/* Steps of TLS handshakes end for this turn after so long, but for the first: about one signature
+ * of an RSA key, several of an elliptic one. What others wait for them hardly depends on the key.
+ */
+#define TKT_LOOP_HANDSHAKE_NS (TKT_MS / 2)
 
 struct tkt_loop;
 struct tkt_tls;

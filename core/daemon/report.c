@@ -65,6 +65,10 @@ void tkt_report_handshakes(struct tkt_report *report, uint64_t failed, const cha
   report->handshakes_due = now + TKT_REPORT_INTERVAL_NS;
 }
 
+int64_t tkt_report_wake(const struct tkt_report *report, uint64_t failed) {
+  return failed == report->handshakes_seen ? TKT_NEVER : report->handshakes_due;
+}
+
 void tkt_report_life(const struct tkt_server *server, struct tkt_log *log) {
   struct tkt_server_stats stats = tkt_server_stats(server);
   struct tkt_log_field fields[LIFE];

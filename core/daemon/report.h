@@ -26,6 +26,9 @@ void tkt_report_refusals(struct tkt_report *report, const struct tkt_server *ser
 void tkt_report_handshakes(struct tkt_report *report, uint64_t failed, const char *reason,
                            struct tkt_log *log, int64_t now);
 
+/* When handshakes that failed are to be told; TKT_NEVER: they are. */
+int64_t tkt_report_wake(const struct tkt_report *report, uint64_t failed);
+
 /* Logs what the server did in its life. */
 void tkt_report_life(const struct tkt_server *server, struct tkt_log *log);
 
