@@ -45,10 +45,20 @@ void tkt_outputs_free(struct tkt_server *server) {
   server->spare_output_bytes = 0;
 }
 
+/* Nearly always there is room for the longest reply, and then its size need not be known before it
+ * is written. What the engine says can be carried: its keys are valid ones. */
+static inline bool append(struct tkt_buf *out, const struct tkt_wire *wire,
+                          const struct tkt_msg *msg, size_t bound) {
+  if (out->cap - out->end < wire->reply_max || tkt_buf_len(out) + wire->reply_max > bound)
+    return tkt_wire_append(wire, msg, out, bound);
+  tkt_buf_commit(out, wire->encode(msg, out->data + out->end));
+  return true;
+}
+
 bool tkt_say(struct tkt_server *server, struct tkt_peer *peer, const struct tkt_msg *msg) {
   if (!peer || tkt_peer_is_broken(peer) || peer->state >= TKT_PEER_LINGERING) return false;
   if (!peer->out.data) take_spare(server, &peer->out);
-  if (!tkt_wire_append(peer->parser.wire, msg, &peer->out, server->limits.output_bytes)) {
+  if (!append(&peer->out, peer->parser.wire, msg, server->limits.output_bytes)) {
     tkt_peer_break(server, peer);
     return false;
   }

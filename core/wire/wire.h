@@ -30,13 +30,16 @@ struct tkt_wire {
   unsigned version;
   /* Most bytes of one frame in any phase, the bound of what a parser keeps. */
   size_t frame_max;
+  /* Most bytes of one message that a server writes, its greeting among them. */
+  size_t reply_max;
   enum tkt_decode (*decode)(enum tkt_phase phase, struct tkt_span bytes, struct tkt_msg *msg_out,
                             size_t *used_out);
   /* Bytes the encoded message takes, 0 where this wire cannot carry it (several keys on wire 2,
    * a field out of its range, a kind it does not have). */
   size_t (*encoded_size)(const struct tkt_msg *msg);
-  /* Writes exactly encoded_size bytes. The message must be one that encoded_size accepts. */
-  void (*encode)(const struct tkt_msg *msg, uint8_t *out);
+  /* Writes exactly encoded_size bytes and returns how many. The message must be one that
+   * encoded_size accepts; who knows that, and has room enough, need not ask first. */
+  size_t (*encode)(const struct tkt_msg *msg, uint8_t *out);
 };
 
 extern const struct tkt_wire tkt_wire2;

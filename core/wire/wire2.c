@@ -206,7 +206,7 @@ static inline uint8_t *put_echo(uint8_t *p, char opcode, uint64_t number) {
   return p + ECHO_FIXED;
 }
 
-static void encode(const struct tkt_msg *msg, uint8_t *out) {
+static size_t encode(const struct tkt_msg *msg, uint8_t *out) {
   uint8_t *p = out;
   switch (msg->kind) {
   case TKT_MSG_ACQUIRE:
@@ -261,11 +261,13 @@ static void encode(const struct tkt_msg *msg, uint8_t *out) {
     break;
   }
   *p = '\n';
+  return (size_t)(p - out) + 1;
 }
 
 const struct tkt_wire tkt_wire2 = {
     .version = 2,
     .frame_max = TKT_WIRE2_LINE_MAX,
+    .reply_max = TKT_WIRE2_LINE_MAX,
     .decode = decode,
     .encoded_size = encoded_size,
     .encode = encode,

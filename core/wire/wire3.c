@@ -282,23 +282,29 @@ static size_t encoded_size(const struct tkt_msg *msg) {
   return 0;
 }
 
-static inline uint8_t *put_header(uint8_t *p, char opcode, size_t body) {
+/* Header and id; returns where the body goes on. */
+static inline uint8_t *put_id(uint8_t *p, char opcode, size_t body, uint64_t id) {
   p[0] = (uint8_t)opcode;
   tkt_store16(p + 1, (uint16_t)body);
-  return p + TKT_WIRE3_HEADER;
+  tkt_store64(p + TKT_WIRE3_HEADER, id);
+  return p + TKT_WIRE3_HEADER + 8;
 }
 
-/* Header and id; where the body goes on. */
-static inline uint8_t *put_id(uint8_t *p, char opcode, size_t body, uint64_t id) {
-  p = put_header(p, opcode, body);
-  tkt_store64(p, id);
-  return p + 8;
+/* A reply that is its id alone. */
+static inline size_t put_answer(uint8_t *p, char opcode, uint64_t id) {
+  put_id(p, opcode, ID_BODY, id);
+  return TKT_WIRE3_HEADER + ID_BODY;
 }
 
-static void put_keys(uint8_t *p, const struct tkt_msg *msg) {
+static inline size_t put_answer_with(uint8_t *p, char opcode, uint64_t id, uint8_t byte) {
+  *put_id(p, opcode, ID_AND_BYTE_BODY, id) = byte;
+  return TKT_WIRE3_HEADER + ID_AND_BYTE_BODY;
+}
+
+static uint8_t *put_keys(uint8_t *p, const struct tkt_msg *msg) {
   if (!msg->set) {
     memcpy(p, msg->keys[0].data, msg->keys[0].len);
-    return;
+    return p + msg->keys[0].len;
   }
   *p++ = msg->key_count;
   for (size_t i = 0; i < msg->key_count; i++) {
@@ -307,76 +313,81 @@ static void put_keys(uint8_t *p, const struct tkt_msg *msg) {
     if (len) memcpy(p, msg->keys[i].data, len);
     p += len;
   }
+  return p;
 }
 
-static void put_hello(uint8_t *p, const struct tkt_msg *msg) {
+/* The header is written last, when the length of the keys is known. */
+static size_t put_request(uint8_t *out, const struct tkt_msg *msg) {
+  bool acquire = msg->kind == TKT_MSG_ACQUIRE;
+  uint8_t *p = out + TKT_WIRE3_HEADER + 8;
+  if (acquire) {
+    *p++ = (uint8_t)msg->wait_s;
+    *p++ = (uint8_t)msg->lease_s;
+  } else {
+    tkt_store64(p, msg->token);
+    p += 8;
+  }
+  size_t size = (size_t)(put_keys(p, msg) - out);
+  char opcode = acquire ? (msg->set ? 'S' : 'A') : (msg->set ? 'G' : 'R');
+  put_id(out, opcode, size - TKT_WIRE3_HEADER, msg->id);
+  return size;
+}
+
+static size_t put_hello(uint8_t *p, const struct tkt_msg *msg) {
   memcpy(p, TKT_WIRE3_MAGIC, TKT_WIRE3_MAGIC_LEN);
   p += TKT_WIRE3_MAGIC_LEN;
   tkt_store16(p, TKT_WIRE3_VERSION);
   p[2] = msg->mode;
   p[3] = msg->slot;
   memcpy(p + 4, msg->nonce.data, TKT_WIRE3_NONCE_LEN);
+  return TKT_WIRE3_HELLO_LEN;
 }
 
-static void encode(const struct tkt_msg *msg, uint8_t *out) {
-  uint8_t *p;
+static size_t encode(const struct tkt_msg *msg, uint8_t *out) {
   switch (msg->kind) {
   case TKT_MSG_ACQUIRE:
-    p = put_id(out, msg->set ? 'S' : 'A', TKT_WIRE3_ACQUIRE_FIXED + keys_size(msg), msg->id);
-    p[0] = (uint8_t)msg->wait_s;
-    p[1] = (uint8_t)msg->lease_s;
-    put_keys(p + 2, msg);
-    break;
   case TKT_MSG_RELEASE:
-    p = put_id(out, msg->set ? 'G' : 'R', TKT_WIRE3_RELEASE_FIXED + keys_size(msg), msg->id);
-    tkt_store64(p, msg->token);
-    put_keys(p + 8, msg);
-    break;
+    return put_request(out, msg);
   case TKT_MSG_GRANTED:
-    p = put_id(out, msg->set ? 'S' : 'A', GRANTED_BODY, msg->id);
-    tkt_store64(p, msg->token);
-    break;
+    tkt_store64(put_id(out, msg->set ? 'S' : 'A', GRANTED_BODY, msg->id), msg->token);
+    return TKT_WIRE3_HEADER + GRANTED_BODY;
   case TKT_MSG_RELEASED:
-    put_id(out, msg->set ? 'G' : 'R', ID_BODY, msg->id);
-    break;
+    return put_answer(out, msg->set ? 'G' : 'R', msg->id);
   case TKT_MSG_TIMED_OUT:
-    put_id(out, 'T', ID_BODY, msg->id);
-    break;
+    return put_answer(out, 'T', msg->id);
   case TKT_MSG_BUSY:
-    put_id(out, 'B', ID_BODY, msg->id);
-    break;
+    return put_answer(out, 'B', msg->id);
   case TKT_MSG_NOT_CURRENT:
-    put_id(out, 'N', ID_BODY, msg->id);
-    break;
+    return put_answer(out, 'N', msg->id);
   case TKT_MSG_UNCERTAIN:
-    put_id(out, 'I', ID_BODY, msg->id);
-    break;
+    return put_answer(out, 'I', msg->id);
   case TKT_MSG_MOVED:
-    *put_id(out, 'M', ID_AND_BYTE_BODY, msg->id) = msg->slot;
-    break;
+    return put_answer_with(out, 'M', msg->id, msg->slot);
   case TKT_MSG_ERROR:
-    *put_id(out, 'E', ID_AND_BYTE_BODY, msg->id) = code_of(msg->error);
-    break;
+    return put_answer_with(out, 'E', msg->id, code_of(msg->error));
   case TKT_MSG_LEADER:
-    *put_header(out, 'L', SLOT_BODY) = msg->slot;
-    break;
+    out[0] = 'L';
+    tkt_store16(out + 1, SLOT_BODY);
+    out[3] = msg->slot;
+    return TKT_WIRE3_HEADER + SLOT_BODY;
   case TKT_MSG_GREETING:
-    put_hello(out, msg);
-    break;
+    return put_hello(out, msg);
   case TKT_MSG_PROOF:
     memcpy(out, msg->text.data, TKT_WIRE3_PROOF_LEN);
-    break;
+    return TKT_WIRE3_PROOF_LEN;
   case TKT_MSG_VERDICT:
     *out = msg->accepted;
-    break;
+    return 1;
   case TKT_MSG_KEEPALIVE: /* not carried */
     break;
   }
+  return 0;
 }
 
 const struct tkt_wire tkt_wire3 = {
     .version = TKT_WIRE3_VERSION,
     .frame_max = TKT_WIRE3_FRAME_MAX,
+    .reply_max = TKT_WIRE3_HELLO_LEN,
     .decode = decode,
     .encoded_size = encoded_size,
     .encode = encode,

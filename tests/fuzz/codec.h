@@ -35,7 +35,7 @@ static inline void check_encoding(const struct codec *codec, const struct tkt_ms
   FUZZ_REQUIRE(size == frame.len);
   uint8_t *bytes = malloc(size);
   FUZZ_REQUIRE(bytes);
-  codec->wire->encode(msg, bytes);
+  FUZZ_REQUIRE(codec->wire->encode(msg, bytes) == size);
   FUZZ_REQUIRE(memcmp(bytes, frame.data, size) == 0);
   free(bytes);
 }

@@ -26,6 +26,8 @@ static void assert_encodes(const struct tkt_msg *msg, struct tkt_span expected) 
   assert_true(tkt_wire_append(&tkt_wire2, msg, &out, 4096));
   assert_int_equal(tkt_buf_len(&out), expected.len);
   assert_memory_equal(tkt_buf_span(&out).data, expected.data, expected.len);
+  static uint8_t bare[4096];
+  assert_int_equal(tkt_wire2.encode(msg, bare), expected.len);
   tkt_buf_release(&out);
 }
 
