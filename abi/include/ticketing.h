@@ -173,8 +173,9 @@ TICKETING_API int ticketing_options_set_token(ticketing_options *options, const 
  * `ca_file`: path for TICKETING_TLS_CA_FILE, else NULL. It is read now: one that cannot be used is
  * refused with E_INVALID_ARGUMENT, and ticketing_options_message names it and what is wrong. An
  * open broker looks at it before each connection; a file that was replaced holds from then on, one
- * that cannot be used leaves the former in force (counters tls_ca_files_taken and
- * tls_ca_files_refused). A mode that skips verification is counted in tls_unverified_sessions.
+ * that cannot be used leaves the former in force; the log says either, and the counters
+ * tls_ca_files_taken and tls_ca_files_refused. TICKETING_TLS_SKIP_VERIFY is warned of in the log
+ * and counted in tls_unverified_sessions.
  * Blocks as reading files does. E_INVALID_ARGUMENT. Since 0.1.0. */
 TICKETING_API int ticketing_options_set_tls(ticketing_options *options, int tls_mode,
                                             const char *ca_file);

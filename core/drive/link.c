@@ -53,6 +53,25 @@ static void closing(void *context, int fd) {
   tkt_fork_guard_forget(&broker->guard, fd);
 }
 
+static struct tkt_tls *trust_now(struct tkt_broker *broker) {
+  const struct tkt_trust *trust = &broker->trust;
+  uint64_t renewed = trust->renewed, refused = trust->refused;
+  struct tkt_tls *tls = tkt_trust_now(&broker->trust);
+  if (trust->renewed != renewed)
+    tkt_client_note(broker->client, TKT_LOG_INFO, "the CA file has changed: the new one holds");
+  if (trust->refused != refused)
+    tkt_client_note(broker->client, TKT_LOG_WARNING,
+                    "the CA file has changed and cannot be used: the former stays in force");
+  return tls;
+}
+
+static void note_unverified(struct tkt_broker *broker) {
+  if (!broker->trust.tls || broker->trust.mode != TKT_TLS_SKIP_VERIFY) return;
+  if (broker->unverified++ == 0)
+    tkt_client_note(broker->client, TKT_LOG_WARNING,
+                    "TLS without a look at the server's certificate: for tests only");
+}
+
 static struct tkt_stream *dial(struct tkt_broker *broker, const char *text,
                                const char **reason_out) {
   struct tkt_address address;
@@ -65,7 +84,7 @@ static struct tkt_stream *dial(struct tkt_broker *broker, const char *text,
   struct tkt_stream *stream = tkt_dial(&address, &dialer, reason_out);
   if (!stream || !broker->trust.tls) return stream;
   *reason_out = "out of memory";
-  return tkt_tls_connect(tkt_trust_now(&broker->trust), stream, address.host);
+  return tkt_tls_connect(trust_now(broker), stream, address.host);
 }
 
 static void open_link(struct tkt_broker *broker, struct tkt_session *session, int64_t now) {
@@ -128,7 +147,7 @@ static void establish(struct tkt_broker *broker, struct tkt_link *link, int64_t 
       tkt_session_failed(link->session, "the system refused to poll the connection", now);
   } else {
     link->established = true;
-    if (broker->trust.mode == TKT_TLS_SKIP_VERIFY && broker->trust.tls) broker->unverified++;
+    note_unverified(broker);
     poll_as_needed(broker, link, now);
     tkt_session_connected(link->session, now);
     if (stream->unread) read_seen(broker, link, now);

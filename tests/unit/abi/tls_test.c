@@ -166,6 +166,14 @@ static void b8_many_threads_share_sessions_over_tls(void **state) {
   scene_end(&s);
 }
 
+/* True where an entry of the log holds `part`; takes those before it. */
+static bool is_logged(ticketing_broker *broker, int level, const char *part) {
+  ticketing_log_entry entry = TICKETING_LOG_ENTRY_INIT;
+  while (ticketing_broker_log_next(broker, &entry) == TICKETING_OK)
+    if (entry.level == level && strstr(entry.text, part)) return true;
+  return false;
+}
+
 /* Fails in time and returns the sentence. */
 static const char *why_not(ticketing_broker *broker) {
   static char message[TICKETING_MESSAGE_SIZE];
@@ -199,13 +207,14 @@ static void t1_a_server_that_does_not_hold_is_named_with_its_fault(void **state)
   scene_end(&plain);
 }
 
-static void t1_skipping_is_counted(void **state) {
+static void t1_skipping_is_counted_and_logged(void **state) {
   (void)state;
   struct scene s = scene_make(0);
   ticketing_broker *broker =
       open_tls(s.relay->address, TICKETING_IO_THREAD, TICKETING_TLS_SKIP_VERIFY, NULL);
   must_be_ready(broker);
   assert_true(counter(broker, "tls_unverified_sessions") > 0);
+  assert_true(is_logged(broker, TICKETING_LOG_WARNING, "for tests only"));
   end_broker(broker);
   scene_end(&s);
 }
@@ -221,10 +230,12 @@ static void t1_a_replaced_ca_file_heals_an_open_broker(void **state) {
   write_text(path_in(&s.world.folder, "next", next), "no certificate\n");
   rename(next, file);
   EVENTUALLY(counter(broker, "tls_ca_files_refused") > 0);
+  assert_true(is_logged(broker, TICKETING_LOG_WARNING, "the former stays in force"));
   write_chain(next, &s.world.authority, NULL);
   rename(next, file);
   must_be_ready(broker);
   assert_int_equal(counter(broker, "tls_ca_files_taken"), 1);
+  assert_true(is_logged(broker, TICKETING_LOG_INFO, "the CA file has changed"));
   end_broker(broker);
   scene_end(&s);
   scene_end(&other);
@@ -274,7 +285,7 @@ int main(void) {
       cmocka_unit_test(s3_cancel_of_a_sent_acquire_withdraws_it_over_tls),
       cmocka_unit_test(b8_many_threads_share_sessions_over_tls),
       cmocka_unit_test(t1_a_server_that_does_not_hold_is_named_with_its_fault),
-      cmocka_unit_test(t1_skipping_is_counted),
+      cmocka_unit_test(t1_skipping_is_counted_and_logged),
       cmocka_unit_test(t1_a_replaced_ca_file_heals_an_open_broker),
       cmocka_unit_test(t1_options_refuse_what_cannot_be),
   };
