@@ -33,6 +33,7 @@ enum option_key {
   OPTION_READY_FD,
   OPTION_LOG_LEVEL,
   OPTION_HANDSHAKE,
+  OPTION_WAIT_MARGIN,
   OPTION_TLS_CERT,
   OPTION_TLS_KEY,
 };
@@ -117,6 +118,11 @@ static const struct argp_option options[] = {
      "Queued requests of one connection; beyond: busy", 4},
     {"max-output", OPTION_LIMIT + 6, "BYTES", 0,
      "Unread replies of one connection; beyond: closed as a slow reader", 4},
+    {"wait-margin", OPTION_WAIT_MARGIN, "DURATION", 0,
+     "On wire 3, how long before its end a wait is answered that was not granted, 0s to 10s, at "
+     "most "
+     "half the wait: clients of that wire give up at the end itself",
+     4},
     {"handshake-timeout", OPTION_HANDSHAKE, "DURATION", 0,
      "From accept to an accepted proof, 100ms to 60s", 4},
     {0}};
@@ -208,6 +214,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPTION_TLS_KEY:
     serve->config.tls_key = arg;
     return 0;
+  case OPTION_WAIT_MARGIN:
+    if (!tkt_value_duration("--wait-margin", arg, 0, 10 * TKT_S,
+                            &serve->config.limits.wait_margin_ns, why))
+      argp_error(state, "%s", why);
+    return 0;
   case OPTION_HANDSHAKE:
     if (!tkt_value_duration("--handshake-timeout", arg, 100 * TKT_MS, 60 * TKT_S,
                             &serve->config.limits.handshake_ns, why))
@@ -233,6 +244,8 @@ static void print_limits(FILE *out) {
             *limit_field(&defaults, &limits[i]), limits[i].unit, (unsigned long long)limits[i].min,
             (unsigned long long)limits[i].max);
   char text[TKT_VALUE_TEXT_SIZE];
+  fprintf(out, "  %-27s %10s\n", "--wait-margin",
+          tkt_value_duration_text(defaults.wait_margin_ns, text));
   fprintf(out, "  %-27s %10s\n\n", "--handshake-timeout",
           tkt_value_duration_text(defaults.handshake_ns, text));
 }

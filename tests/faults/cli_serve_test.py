@@ -135,7 +135,7 @@ class Serve(Case):
     def test_limits_outside_their_ranges(self):
         for option, value, high in (("--max-sessions", "0", "1000000"), ("--max-keys", "-1", "100000000"),
                                     ("--max-waiters", "many", "100000000"), ("--max-output", "1", "1073741824"),
-                                    ("--handshake-timeout", "1ms", "60s")):
+                                    ("--handshake-timeout", "1ms", "60s"), ("--wait-margin", "11s", "10s")):
             self.refused(cli("serve", f"{option}={value}"), USAGE, f"{option} is '{value}'", high)
 
     def test_limits_apply(self):
