@@ -263,7 +263,8 @@ suite_faults() {
 suite_interop() {
   need build unit interop && build gcc || return
   interop_python
-  interop_rust
+  interop_rust rust
+  interop_rust rust_framed
 }
 
 interop_python() {
@@ -284,7 +285,7 @@ interop_python() {
 }
 
 interop_rust() {
-  local version project=$build_root/interop/rust
+  local version project=$build_root/interop/$1
   version=$(rustc --version 2>/dev/null | sed -E 's/^rustc ([0-9]+)\.([0-9]+).*/\1 \2/')
   local major=${version% *} minor=${version#* }
   if [[ -z $version ]] || ! command -v cargo >/dev/null || ((major == 1 && minor < 90)); then
@@ -292,7 +293,7 @@ interop_rust() {
     return
   fi
   # A copy, since cargo writes its lock file beside the sources.
-  mkdir -p "$project" && cp -Rpu tests/interop/rust/. "$project/" || return
+  mkdir -p "$project" && cp -Rpu "tests/interop/$1/." "$project/" || return
   if ! cargo fetch --quiet --manifest-path "$project/Cargo.toml" >>"$log" 2>&1 </dev/null 9>&-; then
     lacks "the published Rust client could not be fetched (cargo, see $log)"
     return
