@@ -136,11 +136,14 @@ static int open_fds(void) {
   return n;
 }
 
-/* A thread that was given up closes what it had a little later. */
-static void assert_open_fds(int expected) {
-  for (int i = 0; i < 20000 && open_fds() != expected; i++)
+static int settled; /* descriptors open before the first test */
+
+/* After each test. A thread that was given up closes what it had a little later. */
+static int nothing_stays_open(void **state) {
+  (void)state;
+  for (int i = 0; i < 20000 && open_fds() != settled; i++)
     usleep(1000);
-  assert_int_equal(open_fds(), expected);
+  return open_fds() == settled ? 0 : -1;
 }
 
 static int look_up(struct tkt_resolver *resolver, struct tkt_endpoint *out, const char **reason) {
@@ -215,7 +218,6 @@ static void names_without_addresses_say_why(void **state) {
 
 static void given_up_lookups_wait_for_nothing_and_leave_nothing(void **state) {
   (void)state;
-  int before = open_fds();
   struct tkt_resolver *resolver = tkt_resolver_new();
   struct tkt_endpoint out[TKT_LOOKUP_ENDPOINTS_MAX];
   struct tkt_lookup *lookups[TKT_LOOKUPS_MAX];
@@ -242,7 +244,6 @@ static void given_up_lookups_wait_for_nothing_and_leave_nothing(void **state) {
   assert_non_null(next);
   tkt_resolver_free(resolver); /* before the last look-up has ended */
   tkt_lookup_drop(next);
-  assert_open_fds(before);
 }
 
 /* --- dialling --- */
@@ -323,7 +324,6 @@ static void assert_arrives(int listener) {
 
 static void b4_the_next_address_is_taken_where_one_refuses(void **state) {
   (void)state;
-  int before = open_fds();
   struct tkt_resolver *resolver = tkt_resolver_new();
   uint16_t port = 0;
   int listener = listen_at("127.0.0.1", &port);
@@ -339,12 +339,10 @@ static void b4_the_next_address_is_taken_where_one_refuses(void **state) {
   tkt_stream_destroy(s);
   close(listener);
   tkt_resolver_free(resolver);
-  assert_open_fds(before);
 }
 
 static void b4_a_silent_first_address_does_not_cost_its_timeout(void **state) {
   (void)state;
-  int before = open_fds();
   struct tkt_resolver *resolver = tkt_resolver_new();
   uint16_t port = 0;
   int listener = listen_at("127.0.0.1", &port), fillers[2];
@@ -363,7 +361,6 @@ static void b4_a_silent_first_address_does_not_cost_its_timeout(void **state) {
   close(fillers[0]);
   close(fillers[1]);
   tkt_resolver_free(resolver);
-  assert_open_fds(before);
 }
 
 static void b4_a_slow_first_address_is_not_given_up(void **state) {
@@ -399,7 +396,6 @@ static void b4_a_slow_first_address_is_not_given_up(void **state) {
 
 static void b4_addresses_that_all_refuse_say_so(void **state) {
   (void)state;
-  int before = open_fds();
   struct tkt_resolver *resolver = tkt_resolver_new();
   uint16_t port = 0;
   const char *reason = NULL;
@@ -418,7 +414,6 @@ static void b4_addresses_that_all_refuse_say_so(void **state) {
   tkt_stream_destroy(s);
   assert_int_equal(seen.count, 0);
   tkt_resolver_free(resolver);
-  assert_open_fds(before);
 }
 
 static void b4_names_are_looked_up_at_each_attempt(void **state) {
@@ -441,7 +436,6 @@ static void b4_names_are_looked_up_at_each_attempt(void **state) {
 
 static void a_dial_ends_at_any_time_and_leaves_nothing(void **state) {
   (void)state;
-  int before = open_fds();
   struct tkt_resolver *resolver = tkt_resolver_new();
   uint16_t port = 0;
   int listener = listen_at("127.0.0.1", &port), fillers[2];
@@ -471,7 +465,6 @@ static void a_dial_ends_at_any_time_and_leaves_nothing(void **state) {
   close(fillers[0]);
   close(fillers[1]);
   tkt_resolver_free(resolver);
-  assert_open_fds(before);
 }
 
 static void localhost_and_numbers_need_no_lookup(void **state) {
@@ -503,16 +496,19 @@ static void localhost_and_numbers_need_no_lookup(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(families_take_turns_in_the_systems_order),
-      cmocka_unit_test(names_without_addresses_say_why),
-      cmocka_unit_test(given_up_lookups_wait_for_nothing_and_leave_nothing),
-      cmocka_unit_test(b4_the_next_address_is_taken_where_one_refuses),
-      cmocka_unit_test(b4_a_silent_first_address_does_not_cost_its_timeout),
-      cmocka_unit_test(b4_a_slow_first_address_is_not_given_up),
-      cmocka_unit_test(b4_addresses_that_all_refuse_say_so),
-      cmocka_unit_test(b4_names_are_looked_up_at_each_attempt),
-      cmocka_unit_test(a_dial_ends_at_any_time_and_leaves_nothing),
-      cmocka_unit_test(localhost_and_numbers_need_no_lookup),
+      cmocka_unit_test_teardown(families_take_turns_in_the_systems_order, nothing_stays_open),
+      cmocka_unit_test_teardown(names_without_addresses_say_why, nothing_stays_open),
+      cmocka_unit_test_teardown(given_up_lookups_wait_for_nothing_and_leave_nothing,
+                                nothing_stays_open),
+      cmocka_unit_test_teardown(b4_the_next_address_is_taken_where_one_refuses, nothing_stays_open),
+      cmocka_unit_test_teardown(b4_a_silent_first_address_does_not_cost_its_timeout,
+                                nothing_stays_open),
+      cmocka_unit_test_teardown(b4_a_slow_first_address_is_not_given_up, nothing_stays_open),
+      cmocka_unit_test_teardown(b4_addresses_that_all_refuse_say_so, nothing_stays_open),
+      cmocka_unit_test_teardown(b4_names_are_looked_up_at_each_attempt, nothing_stays_open),
+      cmocka_unit_test_teardown(a_dial_ends_at_any_time_and_leaves_nothing, nothing_stays_open),
+      cmocka_unit_test_teardown(localhost_and_numbers_need_no_lookup, nothing_stays_open),
   };
+  settled = open_fds();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
