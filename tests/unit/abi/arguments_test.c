@@ -229,7 +229,7 @@ static void wire_2_carries_one_key(void **state) {
   ticketing_key keys[] = {{"b", 1}, {"a", 1}, {"b", 1}};
   ticketing_acquire_params p = params_for(keys, 1);
   p.key_count = 3;
-  refused(f.broker, &p, TICKETING_E_UNSUPPORTED, "key", "one");
+  refused(f.broker, &p, TICKETING_E_UNSUPPORTED, "keys", "wire 2");
   keys[1] = keys[0]; /* repeated keys count once (A5) */
   ticketing_ticket *ticket;
   assert_int_equal(ticketing_acquire(f.broker, &p, &ticket, NULL), TICKETING_OK);
