@@ -64,6 +64,14 @@ void tkt_hint_lost(struct tkt_client *c, unsigned address) {
   if (c->hint == (int)address && !address_usable(c, address, false)) c->hint = -1;
 }
 
+void tkt_hint_silent(struct tkt_session *s) {
+  struct tkt_client *c = s->client;
+  if (c->hint != (int)s->address) return;
+  tkt_hint_lost(c, s->address);
+  tkt_release_dispatch(c);
+  tkt_line_dispatch(c);
+}
+
 void tkt_hint_no_leader(struct tkt_session *s) {
   if (s->client->hint == (int)s->address || s->requested) s->client->hint = -1;
 }

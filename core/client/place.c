@@ -93,6 +93,8 @@ void tkt_place_leave(struct tkt_session *s, enum tkt_leave why) {
   s->place = NULL;
   place->session = NULL;
   place->dial_at = next_dial(c, place, s, why);
-  tkt_hint_lost(c, place->address);
+  /* A leader whom we left is a leader still: with its hint gone, requests would go to followers
+   * that named it. Whatever else ends a session drops the hint, a redial that fails included. */
+  if (why != TKT_LEAVE_BY_US) tkt_hint_lost(c, place->address);
   if (place->dial_at <= c->now && wanted(c)) dial(c, place);
 }

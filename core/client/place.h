@@ -87,8 +87,12 @@ bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len);
  * name that one. *changed_out as above. */
 bool tkt_hint_named_slot(struct tkt_session *s, uint8_t slot, bool *changed_out);
 
-/* The session is no longer usable: drops the hint if it was the hinted one. */
+/* The session is no longer usable: drops the hint if it was the hinted one. Not for sessions that
+ * we closed for a cancel: their server leads on (B2). */
 void tkt_hint_lost(struct tkt_client *c, unsigned address);
+
+/* Its server left a request unanswered: no leader to wait for. */
+void tkt_hint_silent(struct tkt_session *s);
 
 /* A server said no_leader (M7). */
 void tkt_hint_no_leader(struct tkt_session *s);

@@ -117,6 +117,7 @@ void tkt_waiter_timer(struct tkt_client *c, struct tkt_waiter *w) {
     if (w->call)
       tkt_waiter_abandon(c, w, TKT_INDETERMINATE, "no reply within its wait and 5 s more");
     tkt_session_close_soft(s, TKT_LEAVE_BY_US, "an acquire got no reply in time");
+    tkt_hint_silent(s);
     return;
   }
   if (c->now >= tkt_waiter_unsent_deadline(w)) {

@@ -55,6 +55,49 @@ static void b2_the_hint_is_dropped_with_its_session(void **state) {
   fix_end(&f);
 }
 
+/* All followers name it: to ask them instead would only lose the requests. */
+static void b2_s3_a_leader_left_for_a_cancel_leads_on(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  server_text(&f, 0, leader_is[1]);
+  server_text(&f, 2, leader_is[1]);
+  struct tkt_call call, calls[4];
+  struct tkt_msg msg;
+  assert_int_equal(send_acquire(&f, &call, "k", 60, 60, &msg), 1);
+  f.silent = true;
+  tkt_client_cancel(f.client, &call, f.now);
+  turn(&f);
+  assert_true(f.peers[1].shut);
+  assert_int_equal(f.peer_count, 4); /* dialled again at once (B4) */
+  assert_int_equal(f.peers[3].address, 1);
+  for (int i = 0; i < 4; i++)
+    acquire(&f, &calls[i], "k", 60, 60);
+  turn(&f);
+  assert_int_equal(requests_left(&f), 0);
+  f.refuse = true;
+  tkt_session_failed(f.peers[3].session, "refused", f.now); /* now the hint is gone */
+  pass(&f, 10 * TKT_MS);
+  assert_int_equal(requests_left(&f), 4);
+  fix_end(&f);
+}
+
+static void b2_s6_a_leader_that_does_not_answer_leads_no_more(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  server_text(&f, 0, leader_is[1]);
+  server_text(&f, 2, leader_is[1]);
+  struct tkt_call call, calls[4];
+  struct tkt_msg msg;
+  assert_int_equal(send_acquire(&f, &call, "k", 1, 60, &msg), 1);
+  f.silent = true;
+  pass(&f, 6 * TKT_S + 10 * TKT_MS);
+  assert_int_equal(call.outcome, TKT_INDETERMINATE);
+  assert_int_equal(sent_on(&f, calls, 4, 0), 2);
+  fix_end(&f);
+}
+
 static void
 b2_a_session_that_named_another_leader_takes_no_requests_while_the_hint_lives(void **state) {
   (void)state;
@@ -317,6 +360,8 @@ int main(void) {
       TEST(b2_without_a_hint_the_sessions_take_turns),
       TEST(b2_m6_requests_go_to_the_leader_named),
       TEST(b2_the_hint_is_dropped_with_its_session),
+      TEST(b2_s3_a_leader_left_for_a_cancel_leads_on),
+      TEST(b2_s6_a_leader_that_does_not_answer_leads_no_more),
       TEST(b2_a_session_that_named_another_leader_takes_no_requests_while_the_hint_lives),
       TEST(m5_moved_keeps_a_configured_leader_and_closes),
       TEST(m5_moved_before_any_request_counts_as_a_failure),
