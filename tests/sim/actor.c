@@ -107,6 +107,7 @@ static void random_acquire(struct sim *sim, struct sim_client *client, struct si
   if (sim_chance(sim, 1, 3)) wait = sim_between(sim, 1, 6) * TKT_S;
   int64_t lease = sim_between(sim, 1, 8 * TKT_S);
   if (sim_chance(sim, 1, 2)) lease = sim_between(sim, 1, 20) * TKT_S;
+  if (sim->profile.lease_max) lease = sim_between(sim, 1, sim->profile.lease_max) * TKT_S;
   int64_t rounded = (lease + TKT_S - 1) / TKT_S * TKT_S;
   int64_t budget = sim_chance(sim, 1, 2) ? 0 : sim_between(sim, 0, rounded);
   start_acquire(sim, client, a, some_keys(sim, client), wait, lease, budget);

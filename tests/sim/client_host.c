@@ -1,6 +1,7 @@
 #include "client_host.h"
 
 #include "actor.h"
+#include "cluster.h"
 #include "invariants.h"
 #include "ledger.h"
 #include "network.h"
@@ -17,12 +18,15 @@ static bool is_impostor(const struct sim *sim, const struct sim_client *client) 
 }
 
 void sim_client_open(struct sim *sim, struct sim_client *client) {
-  static const char *const text[] = {[2] = "127.0.0.1:5225", [3] = "127.0.0.1:5325"};
   client->wire = sim->profile.framed && sim_chance(sim, 2, 3) ? 3 : 2;
-  const char *address = text[client->wire];
+  unsigned nodes = sim->profile.nodes;
+  const char *addresses[SIM_NODES];
+  for (unsigned i = 0; i < SIM_NODES; i++)
+    addresses[i] = sim_cluster_address(client->wire, i);
   struct tkt_client_config config = {
-      .addresses = &address,
-      .address_count = 1,
+      .addresses = addresses,
+      .address_count = nodes ? nodes : 1,
+      .identity = sim_cluster_identity,
       .token = tkt_span_str(is_impostor(sim, client) ? "mellon" : "sesame"),
       .max_in_flight = TKT_IN_FLIGHT_DEFAULT,
       .max_unsent = TKT_UNSENT_DEFAULT,
@@ -43,6 +47,7 @@ void sim_client_open(struct sim *sim, struct sim_client *client) {
   client->closing = false;
   client->opened++;
   memset(client->dials, 0, sizeof client->dials);
+  memset(client->closings, 0, sizeof client->closings);
   client->reopen_at = TKT_NEVER;
   client->kick_at = sim->now;
   sim_note(sim, "c%u opens, wire %u", client->index, client->wire);
@@ -152,9 +157,15 @@ static bool awaits_reply(const struct sim *sim, const struct sim_conn *conn) {
   return false;
 }
 
+static void count_event(const struct sim *sim, struct sim_rate *rate) {
+  rate->at[rate->count++ % SIM_RATE_KEPT] = sim->now;
+}
+
 static void close_session(struct sim *sim, struct sim_client *client, struct tkt_session *session,
                           struct sim_conn *conn, unsigned wants) {
   if (conn) {
+    if (!conn->failed && !conn->eof_told[SIM_CLIENT_SIDE] && !conn->shut_wanted)
+      count_event(sim, &client->closings[conn->node]);
     if ((wants & TKT_WANT_LAST_READ) && conn->connected)
       read_in(sim, client, conn, TKT_READ_BEFORE_CLOSE);
     sim_note(sim, "c%u closes conn %u", client->index, conn->id);
@@ -168,25 +179,46 @@ static void close_session(struct sim *sim, struct sim_client *client, struct tkt
   tkt_session_closed(session, local(sim, client));
 }
 
-/* B4: backoff, and at most so many sessions of one address. */
-static void check_dials(struct sim *sim, struct sim_client *client) {
-  int64_t *oldest = &client->dials[client->dial_count++ % SIM_DIALS_A_SECOND];
-  if (*oldest != 0 && sim->now - *oldest < TKT_S)
-    sim_fail(sim, "c%u dials %d times a second", client->index, SIM_DIALS_A_SECOND);
-  *oldest = sim->now;
-  unsigned open = 0;
+static unsigned events_since(const struct sim_rate *rate, int64_t since) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < SIM_RATE_KEPT; i++)
+    if (rate->at[i] != 0 && rate->at[i] > since) count++;
+  return count;
+}
+
+/* B4: pauses grow, save after sessions that the client itself closed; and at most so many sessions
+ * of one address. M10: nothing but the configured addresses. */
+static void check_dial(struct sim *sim, struct sim_client *client,
+                       const struct tkt_session *session) {
+  size_t node = tkt_session_address(session);
+  unsigned places = sim->profile.nodes ? 1 : 2, open = 0;
+  if (node >= (sim->profile.nodes ? sim->profile.nodes : 1) ||
+      strcmp(tkt_session_address_text(session),
+             sim_cluster_address(client->wire, (unsigned)node)) != 0)
+    sim_fail(sim, "c%u dials %s, which is not configured", client->index,
+             tkt_session_address_text(session));
+  if (sim->failed) return;
+  count_event(sim, &client->dials[node]);
+  unsigned dials = events_since(&client->dials[node], sim->now - TKT_S);
+  unsigned excused = events_since(&client->closings[node], sim->now - 1100 * TKT_MS);
+  if (dials > places * SIM_BACKED_OFF + (excused < 11 ? excused : 11))
+    sim_fail(sim, "c%u dials address %zu %u times in a second (%u of its own will)", client->index,
+             node, dials, excused);
   for (unsigned i = 0; i < sim->conn_high; i++)
-    if (sim->conns[i].used && sim->conns[i].client == client->index && sim->conns[i].session)
+    if (sim->conns[i].used && sim->conns[i].client == client->index && sim->conns[i].session &&
+        sim->conns[i].node == node)
       open++;
-  if (open > SIM_SESSIONS_A_CLIENT) sim_fail(sim, "c%u has %u sessions open", client->index, open);
+  if (open + 1 > places + SIM_CLOSING)
+    sim_fail(sim, "c%u has %u sessions of address %zu open", client->index, open + 1, node);
 }
 
 static void serve(struct sim *sim, struct sim_client *client, struct tkt_session *session) {
   struct sim_conn *conn = tkt_session_stream(session);
   unsigned wants = tkt_session_wants(session);
   if ((wants & TKT_WANT_CONNECT) && !conn && !(wants & TKT_WANT_CLOSE)) {
-    check_dials(sim, client);
-    conn = sim_connect(sim, client->index, client->wire);
+    check_dial(sim, client, session);
+    if (sim->failed) return;
+    conn = sim_connect(sim, client->index, client->wire, (unsigned)tkt_session_address(session));
     if (!conn) {
       tkt_session_failed(session, "no descriptor left", local(sim, client));
       sim_fault_until(sim, sim->now);
@@ -199,7 +231,10 @@ static void serve(struct sim *sim, struct sim_client *client, struct tkt_session
     write_out(sim, client, conn);
   if (sim->failed) return;
   wants = tkt_session_wants(session);
-  if (conn && (wants & TKT_WANT_SHUT)) conn->shut_wanted = true;
+  if (conn && (wants & TKT_WANT_SHUT) && !conn->shut_wanted) {
+    conn->shut_wanted = true;
+    count_event(sim, &client->closings[conn->node]);
+  }
   if (conn && conn->shut_wanted && !conn->shut_done && !(wants & TKT_WANT_WRITE) &&
       conn->connected) {
     sim_note(sim, "c%u half-closes conn %u", client->index, conn->id);

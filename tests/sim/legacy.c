@@ -77,7 +77,7 @@ static void hang_up(struct sim *sim, struct sim_legacy *l, int64_t pause) {
 
 static void dial(struct sim *sim, struct sim_legacy *l) {
   l->dial_at = TKT_NEVER;
-  l->conn = sim_connect(sim, SIM_CLIENTS + l->index, 2);
+  l->conn = sim_connect(sim, SIM_CLIENTS + l->index, 2, 0);
   if (!l->conn) {
     l->dial_at = sim->now + 100 * TKT_MS;
     return;

@@ -1,5 +1,7 @@
 #include "network.h"
 
+#include "cluster.h"
+
 #include <string.h>
 
 static int64_t max64(int64_t a, int64_t b) {
@@ -26,7 +28,12 @@ static void pipe_init(struct sim *sim, struct sim_pipe *pipe) {
                   : (uint32_t)sim_between(sim, 40, SIM_PIPE_BYTES);
 }
 
-struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
+static bool is_listening(const struct sim *sim, unsigned node) {
+  if (sim->profile.nodes) return sim_cluster_listens(sim, node);
+  return sim->server.engine && !sim->server.draining;
+}
+
+struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire, unsigned node) {
   struct sim_conn *conn = NULL;
   for (unsigned i = 0; i < SIM_CONNS && !conn; i++)
     if (!sim->conns[i].used) conn = &sim->conns[i];
@@ -39,6 +46,10 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
   conn->id = ++sim->next_conn;
   conn->client = client;
   conn->wire = wire;
+  conn->node = node;
+  conn->front = SIM_FRONT_NONE;
+  conn->front_len = 0;
+  conn->demoted = false;
   conn->closed[0] = conn->closed[1] = false;
   conn->faulted = false;
   conn->accepted = false;
@@ -55,6 +66,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
   conn->last_id = 0;
   pipe_init(sim, &conn->pipes[0]);
   pipe_init(sim, &conn->pipes[1]);
+  tkt_parser_init(&conn->front_in, tkt_wire_of(wire), TKT_PHASE_PROOF);
   tkt_parser_init(&conn->taps[SIM_TAP_SENT], tkt_wire_of(wire), TKT_PHASE_PROOF);
   tkt_parser_init(&conn->taps[SIM_TAP_RECEIVED], tkt_wire_of(wire), TKT_PHASE_PROOF);
   tkt_parser_init(&conn->taps[SIM_TAP_REPLIED], tkt_wire_of(wire), TKT_PHASE_GREETING);
@@ -66,7 +78,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
     sim_fault_until(sim, sim->now + 10 * TKT_S);
     sim_note(sim, "c%u conn %u hangs", client, conn->id);
   } else if ((!sim->calm && sim_chance(sim, sim->profile.connect_fail, 1000)) ||
-             !sim->server.engine || sim->server.draining) {
+             !is_listening(sim, node)) {
     conn->refused_at = there + latency(sim);
     sim_note(sim, "c%u conn %u will be refused", client, conn->id);
   } else {
@@ -79,6 +91,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire) {
 static void release_conn(struct sim_conn *conn) {
   for (int i = 0; i < 4; i++)
     tkt_parser_release(&conn->taps[i]);
+  tkt_parser_release(&conn->front_in);
   conn->used = false;
 }
 

@@ -9,9 +9,9 @@
 
 enum { SIM_AGAIN = -1, SIM_EOF = -2, SIM_RESET = -3 };
 
-/* A connection attempt of this client, to a server of that wire; NULL where the table is full
- * (treat as refused). */
-struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire);
+/* A connection attempt of this client, to a server (a node of a cluster) of that wire; NULL where
+ * the table is full (treat as refused). */
+struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire, unsigned node);
 
 /* Bytes taken by the stream of `side`, SIM_AGAIN or SIM_RESET. */
 ssize_t sim_write(struct sim *sim, struct sim_conn *conn, enum sim_side side, const uint8_t *from,

@@ -100,6 +100,45 @@ static const struct sim_profile profiles[] = {
      .commit_later = 300,
      .commit_delay_max = 100 * TKT_MS,
      .lies = true},
+    {.name = "quiet cluster",
+     .quiet = true,
+     .latency_min = 20 * TKT_US,
+     .latency_max = 20 * TKT_MS,
+     .cancels = true,
+     .closes = true,
+     .nodes = SIM_NODES,
+     .commit_later = 300,
+     .commit_delay_max = 30 * TKT_MS},
+    {.name = "cluster, elections",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 50 * TKT_MS,
+     .cancels = true,
+     .closes = true,
+     .nodes = SIM_NODES,
+     .elect = 40,
+     .lease_max = 5,
+     .restart_waits = true,
+     .commit_later = 300,
+     .commit_delay_max = 100 * TKT_MS},
+    {.name = "cluster, everything",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 200 * TKT_MS,
+     .reset = 30,
+     .stall = 30,
+     .sleep = 20,
+     .connect_fail = 50,
+     .connect_hang = 10,
+     .pause = 5,
+     .cancels = true,
+     .closes = true,
+     .nodes = SIM_NODES,
+     .elect = 30,
+     .lease_max = 5,
+     .restart_waits = true,
+     .commit_later = 300,
+     .commit_delay_max = 500 * TKT_MS,
+     .commit_fail = 10,
+     .commit_unknown = 10},
 };
 
 /* A planted fault gets the calmest run in which it can show. */
@@ -118,6 +157,11 @@ void sim_choose_profile(struct sim *sim) {
   p->legacies = sim_chance(sim, 1, 3) ? 1 + (unsigned)sim_below(sim, SIM_LEGACIES) : 0;
   if (sim->options.plant || p->lies) p->legacies = 0;
   p->framed = !sim->options.plant && sim_chance(sim, 2, 3);
+  if (p->nodes) {
+    p->legacies = 0;
+    p->nodes = 2 + (unsigned)sim_below(sim, SIM_NODES - 1);
+    p->framed = p->framed && (p->nodes == 3 || p->nodes == 5);
+  }
   p->impostor = !p->quiet && !p->lies && p->clients > 1 && sim_chance(sim, 1, 6);
   if (p->memory) p->memory = 2 + (unsigned)sim_below(sim, 40);
   p->small_limits = !p->quiet && sim_chance(sim, 1, 4);

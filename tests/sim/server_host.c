@@ -1,5 +1,6 @@
 #include "server_host.h"
 
+#include "cluster.h"
 #include "ledger.h"
 #include "lies.h"
 #include "network.h"
@@ -58,7 +59,7 @@ void sim_server_start(struct sim *sim) {
   server->up_at = TKT_NEVER;
   sim->settled_grants = sim->grant_count;
   for (size_t i = sim->settled_requests; i < sim->request_count; i++)
-    sim->requests[i].over = true;
+    if (sim->requests[i].arrival) sim->requests[i].over = true; /* others are still on their way */
   sim_note(sim, "server starts, run %u, first token %llu", server->run,
            (unsigned long long)config.first_token);
 }
@@ -83,7 +84,7 @@ void sim_server_kill(struct sim *sim) {
   sim_note(sim, "server killed");
   for (unsigned i = 0; i < sim->conn_high; i++) {
     struct sim_conn *conn = &sim->conns[i];
-    if (!conn->used || conn->closed[SIM_SERVER_SIDE]) continue;
+    if (!conn->used || conn->closed[SIM_SERVER_SIDE] || sim->profile.nodes) continue;
     conn->faulted = true;
     if (!conn->accepted) {
       conn->accept_at = TKT_NEVER;
@@ -96,6 +97,8 @@ void sim_server_kill(struct sim *sim) {
     sim_close(sim, conn, SIM_SERVER_SIDE);
   }
   sim->held.conn = NULL;
+  if (sim->profile.nodes)
+    sim_cluster_node_dies(sim, sim->cluster.engine_node, sim->now + sim_between(sim, 0, TKT_S));
   sim_server_free(sim);
   sim->server.up_at = come_back(sim);
   sim_fault_until(sim, sim->server.up_at);
@@ -175,8 +178,13 @@ static void serve(struct sim *sim, struct tkt_peer *peer) {
     struct tkt_span out = tkt_peer_output(peer);
     if (out.len == 0) break;
     if (conn->peer_shut) sim_fail(sim, "server writes on conn %u after its end", conn->id);
-    ssize_t n =
-        sim->profile.lies && !sim->calm ? lies_write(sim, conn, out) : plant_reply(sim, conn, out);
+    if (!sim_cluster_flush(sim, conn)) {
+      conn->write_blocked[SIM_SERVER_SIDE] = true;
+      break;
+    }
+    ssize_t n = sim->profile.nodes                ? sim_cluster_write(sim, conn, out)
+                : sim->profile.lies && !sim->calm ? lies_write(sim, conn, out)
+                                                  : plant_reply(sim, conn, out);
     if (n == SIM_AGAIN) {
       conn->write_blocked[SIM_SERVER_SIDE] = true;
       break;
@@ -187,7 +195,7 @@ static void serve(struct sim *sim, struct tkt_peer *peer) {
       tkt_server_gone(sim->server.engine, peer, local(sim));
       break;
     }
-    ledger_tap(sim, conn, SIM_TAP_REPLIED, out.data, (size_t)n);
+    if (!sim->profile.nodes) ledger_tap(sim, conn, SIM_TAP_REPLIED, out.data, (size_t)n);
     conn->written_at = sim->now;
     if (sim->failed) return;
     tkt_server_sent(sim->server.engine, peer, (size_t)n);
@@ -249,12 +257,14 @@ static void after_drain(struct sim *sim) {
 
 void sim_server_turn(struct sim *sim) {
   struct sim_server *server = &sim->server;
+  if (sim->profile.nodes) sim_cluster_turn(sim);
   if (!server->engine) {
-    sim_server_start(sim);
+    if (server->up_at <= sim->now) sim_server_start(sim);
     if (!server->engine) return;
+    if (sim->profile.nodes) sim_cluster_started(sim);
   }
   server->commits_this_turn = 0;
-  if (!server->draining) accept_new(sim);
+  if (!server->draining && !sim->profile.nodes) accept_new(sim);
   plant_feed_held(sim);
   read_all(sim);
   if (sim->failed) return;
@@ -271,12 +281,18 @@ void sim_server_turn(struct sim *sim) {
   after_drain(sim);
 }
 
+static int64_t awake(const struct sim *sim, int64_t wake) {
+  int64_t until = sim->server.asleep_until;
+  return wake > until || wake == TKT_NEVER ? wake : until;
+}
+
 int64_t sim_server_wake(const struct sim *sim) {
   const struct sim_server *server = &sim->server;
-  if (!server->engine) return server->up_at;
-  int64_t wake = TKT_NEVER;
+  int64_t wake = sim->profile.nodes ? sim_cluster_wake(sim) : TKT_NEVER;
+  if (!server->engine) return awake(sim, wake < server->up_at ? wake : server->up_at);
   int64_t deadline = tkt_server_next_deadline(server->engine);
-  if (deadline != TKT_NEVER) wake = sim_world(&server->clock, deadline);
+  if (deadline != TKT_NEVER && sim_world(&server->clock, deadline) < wake)
+    wake = sim_world(&server->clock, deadline);
   int64_t due = sim_storage_due(sim);
   if (sim->held.conn && sim->held.until < due) due = sim->held.until;
   if (due < wake) wake = due;
@@ -287,7 +303,7 @@ int64_t sim_server_wake(const struct sim *sim) {
     if (!conn->used || conn->closed[SIM_SERVER_SIDE]) continue;
     int64_t at = TKT_NEVER;
     if (!conn->accepted) {
-      if (!server->draining) at = conn->accept_at;
+      if (!server->draining && !sim->profile.nodes) at = conn->accept_at;
     } else if (conn->peer && !conn->peer_failed) {
       if (conn->write_blocked[SIM_SERVER_SIDE] && sim_writable(conn, SIM_SERVER_SIDE))
         at = sim->now;
@@ -296,5 +312,5 @@ int64_t sim_server_wake(const struct sim *sim) {
     }
     if (at < wake) wake = at;
   }
-  return wake > server->asleep_until || wake == TKT_NEVER ? wake : server->asleep_until;
+  return awake(sim, wake);
 }

@@ -4,10 +4,11 @@
  *
  * Layout: world.c moves time and runs hosts; network.c carries bytes; client_host.c and
  * server_host.c drive an engine each, as a real driver would; actor.c is the workload, legacy.c are
- * clients that ask again; storage.c decides the server's commits; wire_tap.c and ledger.c record
- * what the server and the wire really did; invariants.c compares that with what the clients
- * believe. profile.c says what may go wrong in a run; lies.c is a server that lies, heap.c memory
- * that runs out; plant.c breaks the simulation on purpose, to see that the invariants notice. */
+ * clients that ask again; cluster.c are several addresses; storage.c decides the server's commits;
+ * wire_tap.c and ledger.c record what the server and the wire really did; invariants.c compares
+ * that with what the clients believe. profile.c says what may go wrong in a run; lies.c is a server
+ * that lies, heap.c memory that runs out; plant.c breaks the simulation on purpose, to see that the
+ * invariants notice. */
 #ifndef TKT_SIM_SIM_H
 #define TKT_SIM_SIM_H
 
@@ -21,6 +22,7 @@
 
 enum {
   SIM_CLIENTS = 4,
+  SIM_NODES = 5,
   SIM_LEGACIES = 2,
   SIM_ACTORS = 6, /* of one client */
   SIM_KEYS = 4,
@@ -28,8 +30,9 @@ enum {
   SIM_CONNS = 192,
   SIM_PIPE_BYTES = 4096,
   SIM_PIPE_SEGMENTS = 64,
-  SIM_DIALS_A_SECOND = 24,
-  SIM_SESSIONS_A_CLIENT = 2 + 8, /* in use, and closing ones (B4) */
+  SIM_RATE_KEPT = 64,
+  SIM_CLOSING = 8,    /* sessions of an address (B4) */
+  SIM_BACKED_OFF = 6, /* most dials of one place in a second with growing pauses */
   SIM_HISTORY = 64,
   SIM_HISTORY_TEXT = 176,
   SIM_GRANTS = 16384,
@@ -71,7 +74,10 @@ struct sim_profile {
   const char *name;
   bool quiet; /* no faults at all: nothing may get lost */
   unsigned clients, actors, keys, legacies;
-  bool framed; /* some clients find servers of wire 3 */
+  unsigned nodes;     /* of a cluster; 0: a server that works alone */
+  unsigned elect;     /* a 10,000 steps */
+  unsigned lease_max; /* s; 0: 20 */
+  bool framed;        /* some clients find servers of wire 3 */
   int64_t latency_min, latency_max;
   unsigned reset, stall, sleep, restart; /* a 10,000 steps */
   unsigned connect_fail, connect_hang;   /* a 1,000 connects */
@@ -99,6 +105,15 @@ struct sim_segment {
   uint32_t len;
 };
 
+/* Who answers for a node of a cluster. */
+enum sim_front {
+  SIM_FRONT_NONE = 0, /* no node: the engine alone */
+  SIM_FRONT_PROOF,    /* it greeted */
+  SIM_FRONT_FOLLOWER, /* it answers as one */
+  SIM_FRONT_ENDING,   /* it says the last, then the end of stream */
+  SIM_FRONT_ENGINE,   /* it leads: the engine */
+};
+
 /* One direction of a connection. */
 struct sim_pipe {
   uint8_t bytes[SIM_PIPE_BYTES];
@@ -118,6 +133,7 @@ struct sim_conn {
   unsigned id;
   unsigned client;
   unsigned wire;            /* 2 or 3 */
+  unsigned node;            /* of a cluster */
   struct sim_pipe pipes[2]; /* [side]: what that side writes */
   bool closed[2];
   bool faulted; /* the network did something to it: what it carried may be lost */
@@ -136,8 +152,14 @@ struct sim_conn {
   /* server host */
   struct tkt_peer *peer;
   bool peer_shut, peer_failed;
-  int64_t written_at; /* world: the server's latest bytes */
-  bool must_end;      /* its waiters were withdrawn: the server has to end it */
+  int64_t written_at;   /* world: the server's latest bytes */
+  enum sim_front front; /* of a node in a cluster */
+  struct tkt_parser front_in;
+  uint8_t front_out[1024], nonce[22];
+  size_t front_len;
+  int64_t linger_until;
+  bool demoted;  /* its node is no leader any more */
+  bool must_end; /* its waiters were withdrawn: the server has to end it */
   int64_t must_end_at;
 
   /* what the wire showed: requests as written, requests as received, replies as written, replies
@@ -262,6 +284,12 @@ struct sim_actor {
   int64_t second_bound;
 };
 
+/* The instants (world) of the latest events of a kind. */
+struct sim_rate {
+  int64_t at[SIM_RATE_KEPT];
+  unsigned count;
+};
+
 struct sim_client {
   unsigned index;
   struct tkt_client *engine;
@@ -276,8 +304,8 @@ struct sim_client {
   int64_t close_bound;
   int64_t reopen_at;
   uint64_t opened;
-  int64_t dials[SIM_DIALS_A_SECOND]; /* world: the latest ones */
-  unsigned dial_count;
+  struct sim_rate dials[SIM_NODES];    /* by address */
+  struct sim_rate closings[SIM_NODES]; /* sessions that the client closed by itself */
   struct sim_actor actors[SIM_ACTORS];
   /* Ended so or forgotten, by key and lease: what may still be in flight with nobody behind it. */
   uint32_t unknown[SIM_KEY_SETS][TKT_LEASE_MAX_S + 1];
@@ -319,6 +347,15 @@ struct sim_server {
   struct tkt_random nonces;
 };
 
+struct sim_cluster {
+  unsigned leader;      /* elected */
+  unsigned engine_node; /* where the engine runs */
+  int views[SIM_NODES]; /* whom a node believes to lead, -1: nobody */
+  int64_t view_due[SIM_NODES];
+  int64_t down_until[SIM_NODES];
+  const char *word; /* of the greeting on wire 2 */
+};
+
 struct sim {
   struct sim_options options;
   struct sim_profile profile;
@@ -333,6 +370,7 @@ struct sim {
   struct sim_client clients[SIM_CLIENTS];
   struct sim_legacy legacies[SIM_LEGACIES];
   struct sim_server server;
+  struct sim_cluster cluster;
   struct sim_conn conns[SIM_CONNS];
   unsigned next_conn;
   unsigned conn_high; /* no record in use from this one on */

@@ -101,6 +101,7 @@ static void received(struct sim *sim, struct sim_conn *conn, const struct tkt_ms
     if (r->arrival && !r->over) return;
     r->over = false;
   }
+  r->run = sim->server.run;
   r->received_at = sim->now;
   r->arrival = ++sim->arrivals;
 }
@@ -116,7 +117,7 @@ static struct sim_request *answered(struct sim *sim, struct sim_conn *conn,
     sim_fail(sim, "server answers %s on another session than asked", what);
   if (conn->wire == 2 && r->keys != ledger_keys(sim, msg->keys, msg->key_count))
     sim_fail(sim, "server answers %s for another key than asked", what);
-  if (r->over && !conn->eof_told[SIM_SERVER_SIDE] && !is_legacy(conn))
+  if (r->over && !conn->eof_told[SIM_SERVER_SIDE] && !conn->demoted && !is_legacy(conn))
     sim_fail(sim, "server answers %s to owner %016llx, answered before", what, TOKEN(msg->id));
   sim_note(sim, "server conn %u replies %s k%x owner %04x token %llu", conn->id, what, r->keys,
            (unsigned)(msg->id & 0xffff), TOKEN(msg->kind == TKT_MSG_GRANTED ? msg->token : 0));
@@ -153,7 +154,7 @@ static void replied_granted(struct sim *sim, struct sim_conn *conn, const struct
 static void replied_timeout(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   struct sim_request *r = answered(sim, conn, msg, "T");
   if (!r) return;
-  bool ending = conn->eof_told[SIM_SERVER_SIDE] || sim->server.draining;
+  bool ending = conn->eof_told[SIM_SERVER_SIDE] || sim->server.draining || conn->demoted;
   int64_t wait = r->wait_s * TKT_S, margin = 0; /* on wire 3 a little early */
   if (conn->wire == 3)
     margin = sim->server.wait_margin < wait / 2 ? sim->server.wait_margin : wait / 2;
@@ -232,7 +233,35 @@ static void replied_error(struct sim *sim, struct sim_conn *conn, const struct t
              TOKEN(conn->releases[index].token));
 }
 
+/* A node names a leader, or says that it cannot serve; on wire 3 in answer to a request. */
+static void replied_as_node(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  const char *what = msg->kind == TKT_MSG_MOVED ? "M" : msg->kind == TKT_MSG_LEADER ? "L" : "E";
+  if (conn->wire == 3 && msg->kind != TKT_MSG_LEADER) {
+    if (ledger_request(sim, ledger_name(conn, msg->id)))
+      answered(sim, conn, msg, what);
+    else
+      sim_note(sim, "node %u conn %u answers %s to a release", conn->node, conn->id, what);
+    return;
+  }
+  if (conn->wire == 3)
+    sim_note(sim, "node %u conn %u says L %u", conn->node, conn->id, msg->slot);
+  else
+    sim_note(sim, "node %u conn %u says %s %.*s", conn->node, conn->id, what, (int)msg->text.len,
+             (const char *)msg->text.data);
+  if (msg->kind != TKT_MSG_LEADER) ledger_session_over(sim, conn);
+}
+
+static bool of_node(const struct sim *sim, const struct tkt_msg *msg) {
+  if (!sim->profile.nodes) return false;
+  return msg->kind == TKT_MSG_MOVED || msg->kind == TKT_MSG_LEADER ||
+         (msg->kind == TKT_MSG_ERROR && msg->error != TKT_WIRE_ERROR_GROUP_MISMATCH);
+}
+
 static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
+  if (of_node(sim, msg)) {
+    replied_as_node(sim, conn, msg);
+    return;
+  }
   switch (msg->kind) {
   case TKT_MSG_GRANTED:
     replied_granted(sim, conn, msg);

@@ -2,6 +2,7 @@
 
 #include "actor.h"
 #include "client_host.h"
+#include "cluster.h"
 #include "heap.h"
 #include "invariants.h"
 #include "legacy.h"
@@ -101,6 +102,7 @@ static void inject_faults(struct sim *sim) {
     else
       sim->clients[who].asleep_until = until;
   }
+  if (sim_chance(sim, p->elect, 10000)) sim_cluster_elect(sim);
   if (sim_chance(sim, p->restart, 10000) && sim->server.engine && !sim->server.draining) {
     if (sim_chance(sim, 1, 2))
       sim_server_drain(sim);
@@ -183,6 +185,7 @@ static void start(struct sim *sim, const struct sim_options *options, size_t hea
   sim->server.clock =
       (struct sim_clock){sim_between(sim, 0, 1000 * TKT_S), sim_between(sim, -ppm, ppm)};
   if (options->plant == SIM_PLANT_FAST_SERVER) sim->server.clock.ppm = 100000;
+  if (sim->profile.nodes) sim_cluster_init(sim);
   sim_server_start(sim);
   sim_note(sim, "%s: %u clients, %u actors, %u keys", sim->profile.name, sim->profile.clients,
            sim->profile.actors, sim->profile.keys);
@@ -209,6 +212,7 @@ static void settle(struct sim *sim) {
       if (sim->conns[i].pipes[side].stall_until > sim->now)
         sim->conns[i].pipes[side].stall_until = sim->now;
   sim->server.asleep_until = sim->now;
+  if (sim->profile.nodes) sim_cluster_calm(sim);
   for (unsigned i = 0; i < sim->profile.clients; i++)
     sim->clients[i].asleep_until = sim->now;
   if (sim->server.draining) sim_server_kill(sim);
