@@ -193,8 +193,10 @@ int tkt_cli_failed(const struct tkt_cli_client *client, int result, const char *
   if (result == TICKETING_E_NOT_CONNECTED) {
     fprintf(stderr, "; tried ");
     print_addresses(client->options);
-    fprintf(stderr, ": start a server there with `ticketing serve`, or name another with --addr "
-                    "HOST:PORT");
+    fprintf(stderr, ": %s",
+            strstr(message, "TLS") ? "--tls, --tls-ca FILE or none of them has to fit the server"
+                                   : "start a server there with `ticketing serve`, or name another "
+                                     "with --addr HOST:PORT");
   } else if (result == TICKETING_E_AUTH) {
     fprintf(stderr, "; --token-file FILE or " TOKEN_VARIABLE " gives the client token that the "
                     "server knows");
