@@ -23,6 +23,7 @@ static void idle(struct sim *sim, struct sim_actor *a, int64_t after) {
 }
 
 static int64_t pause_between(struct sim *sim) {
+  if (sim->profile.hurry) return sim_between(sim, 0, 50 * TKT_MS);
   return sim_chance(sim, 1, 3) ? 0 : sim_between(sim, 0, 2 * TKT_S);
 }
 
@@ -49,7 +50,7 @@ static void begin(struct sim *sim, struct sim_client *client, struct sim_actor *
 
 /* Instants around the send boundary: at once, within a round trip, while it queues. */
 static void plan_cancel(struct sim *sim, struct sim_actor *a) {
-  if (!sim->profile.cancels || !sim_chance(sim, 1, 5)) return;
+  if (!sim->profile.cancels || !sim_chance(sim, sim->profile.hurry ? 4 : 1, 5)) return;
   switch (sim_below(sim, 3)) {
   case 0:
     a->cancel_at = sim->now;

@@ -5,6 +5,7 @@
 #include "invariants.h"
 #include "ledger.h"
 #include "network.h"
+#include "peek.h"
 #include "plant.h"
 
 #include <string.h>
@@ -46,6 +47,7 @@ void sim_client_open(struct sim *sim, struct sim_client *client) {
   }
   client->closing = false;
   client->opened++;
+  client->ever_named = 0;
   memset(client->dials, 0, sizeof client->dials);
   memset(client->closings, 0, sizeof client->closings);
   client->reopen_at = TKT_NEVER;
@@ -145,8 +147,10 @@ static void read_in(struct sim *sim, struct sim_client *client, struct sim_conn 
       return;
     }
     total += (size_t)n;
+    client->naming = SIM_NAMED_NOTHING;
     ledger_tap(sim, conn, SIM_TAP_DELIVERED, bytes, (size_t)n);
     tkt_session_input(conn->session, tkt_span(bytes, (size_t)n), local(sim, client));
+    if (sim->profile.nodes) invariants_hint(sim, client);
   }
 }
 
@@ -238,6 +242,10 @@ static void serve(struct sim *sim, struct sim_client *client, struct tkt_session
   if (conn && conn->shut_wanted && !conn->shut_done && !(wants & TKT_WANT_WRITE) &&
       conn->connected) {
     sim_note(sim, "c%u half-closes conn %u", client->index, conn->id);
+    if (sim->profile.hurry && !sim->calm && sim_chance(sim, 2, 3)) {
+      sim_fault_until(sim, sim->now + 3 * TKT_S);
+      sim_stall(sim, conn, SIM_SERVER_SIDE, sim->now + 3 * TKT_S);
+    }
     conn->shut_done = true;
     sim_shut(sim, conn, SIM_CLIENT_SIDE);
   }
@@ -340,6 +348,8 @@ void sim_client_turn(struct sim *sim, struct sim_client *client) {
   collect_done(sim, client);
   if (sim->failed) return;
   invariants_after_tick(sim, client);
+  if (sim->options.plant == SIM_PLANT_HASTY_DIALS) peek_hurry_dials(client->engine);
+  if (sim->options.plant == SIM_PLANT_CLOSINGS) peek_forget_closings(client->engine);
   end_of_life(sim, client);
 }
 

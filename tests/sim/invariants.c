@@ -1,6 +1,10 @@
 #include "invariants.h"
 
 #include "ledger.h"
+#include "peek.h"
+
+/* The first try, and the pauses that are shorter than the longest one (M11). */
+enum { SIM_FIRST_PAUSES = 6 };
 
 #define TOKEN(t) ((unsigned long long)(t))
 
@@ -90,6 +94,16 @@ void invariants_after_tick(struct sim *sim, const struct sim_client *client) {
   }
   if (client->closing && client->close_call.outcome == TKT_PENDING)
     check_call(sim, client, 99, client->close_bound, "the close");
+}
+
+void invariants_hint(struct sim *sim, const struct sim_client *client) {
+  int hint = peek_hint(client->engine);
+  if (hint < 0) return;
+  if (!(client->ever_named & 1u << hint))
+    sim_fail(sim, "c%u follows node %d, which nobody named", client->index, hint);
+  if (client->naming == SIM_NAMED_NOBODY ||
+      (client->naming == SIM_NAMED_NODE && client->named != (unsigned)hint))
+    sim_fail(sim, "c%u follows node %d on, though it was told otherwise", client->index, hint);
 }
 
 void invariants_taken(struct sim *sim, struct sim_actor *actor, const struct tkt_ticket *ticket) {
@@ -199,6 +213,11 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor) {
     allowed = actor->call.detail.attempts == 0 &&
               (allowed || outcome == TKT_UNSUPPORTED || outcome == TKT_NOT_CONNECTED) &&
               outcome != TKT_OK;
+  /* M11: two servers that name each other cannot make it ask more often than the pauses allow. */
+  uint32_t most = SIM_FIRST_PAUSES + (uint32_t)((now - actor->started) / (100 * TKT_MS));
+  if (actor->call.detail.attempts > most)
+    sim_fail(sim, "c%u a%u: an acquire was sent %u times in %.3f s", actor->client, actor->index,
+             actor->call.detail.attempts, (double)(now - actor->started) / 1e9);
   check_punctual(sim, actor, now);
   if (sim->profile.lies)
     allowed = outcome != TKT_PENDING && outcome != TKT_FORKED && outcome != TKT_NO_MEMORY;

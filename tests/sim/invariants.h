@@ -11,6 +11,8 @@
 void invariants_step(struct sim *sim);
 /* After a client's timers ran: nothing is overdue, nothing will be. */
 void invariants_after_tick(struct sim *sim, const struct sim_client *client);
+/* A client was just given bytes: its leader hint follows what they said (M5..M7). */
+void invariants_hint(struct sim *sim, const struct sim_client *client);
 /* A ticket was handed out. */
 void invariants_taken(struct sim *sim, struct sim_actor *actor, const struct tkt_ticket *ticket);
 /* How an acquire may end. */

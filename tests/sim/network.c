@@ -49,7 +49,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire, un
   conn->node = node;
   conn->front = SIM_FRONT_NONE;
   conn->front_len = 0;
-  conn->demoted = false;
+  conn->demoted = conn->asked = false;
   conn->closed[0] = conn->closed[1] = false;
   conn->faulted = false;
   conn->accepted = false;

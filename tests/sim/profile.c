@@ -29,11 +29,13 @@ static const struct sim_profile profiles[] = {
      .latency_max = 20 * TKT_MS,
      .sleep = 40,
      .pause = 20,
-     .cancels = true},
+     .cancels = true,
+     .closes = true},
     {.name = "failing storage",
      .latency_min = 20 * TKT_US,
      .latency_max = 20 * TKT_MS,
      .cancels = true,
+     .closes = true,
      .commit_later = 600,
      .commit_delay_max = 800 * TKT_MS,
      .commit_fail = 60,
@@ -139,11 +141,18 @@ static const struct sim_profile profiles[] = {
      .commit_delay_max = 500 * TKT_MS,
      .commit_fail = 10,
      .commit_unknown = 10},
+    {.name = "cancels in a hurry",
+     .latency_min = 20 * TKT_US,
+     .latency_max = 2 * TKT_MS,
+     .cancels = true,
+     .closes = true,
+     .hurry = true},
 };
 
 /* A planted fault gets the calmest run in which it can show. */
 static const struct sim_profile *calm_profile(enum sim_plant plant) {
-  return &profiles[plant == SIM_PLANT_LATE_WAKE ? 2 : 0];
+  size_t last = sizeof profiles / sizeof profiles[0] - 1;
+  return &profiles[plant == SIM_PLANT_LATE_WAKE ? 2 : plant == SIM_PLANT_CLOSINGS ? last : 0];
 }
 
 void sim_choose_profile(struct sim *sim) {
@@ -181,6 +190,13 @@ void sim_choose_profile(struct sim *sim) {
     p->quiet = false;
     p->restart = 20;
     break;
+  case SIM_PLANT_HASTY_DIALS:
+    p->quiet = false;
+    p->restart = 30;
+    break;
+  case SIM_PLANT_CLOSINGS:
+    p->actors = SIM_ACTORS;
+    break;
   case SIM_PLANT_EARLY_REPLY:
     p->quiet = false;
     p->commit_fail = 50;
@@ -192,10 +208,9 @@ void sim_choose_profile(struct sim *sim) {
 
 const char *sim_plant_name(enum sim_plant plant) {
   static const char *const names[SIM_PLANT_COUNT] = {
-      "none",         "slow-clock",     "fast-server",
-      "double-grant", "false-released", "swallowed-release",
-      "lost-grant",   "token-reuse",    "unfair",
-      "stuck-timers", "late-wake",      "early-reply",
-      "leak"};
+      "none",           "slow-clock",        "fast-server", "double-grant",
+      "false-released", "swallowed-release", "lost-grant",  "token-reuse",
+      "unfair",         "stuck-timers",      "late-wake",   "early-reply",
+      "leak",           "hasty-dials",       "closings"};
   return names[plant];
 }

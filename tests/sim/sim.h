@@ -59,6 +59,8 @@ enum sim_plant {
   SIM_PLANT_LATE_WAKE,         /* the driver is told to sleep 3 s too long */
   SIM_PLANT_EARLY_REPLY,       /* the storage tells DONE for what it then reports failed */
   SIM_PLANT_LEAK,              /* a client engine is not freed */
+  SIM_PLANT_HASTY_DIALS,       /* a client's backoff is 1 ms */
+  SIM_PLANT_CLOSINGS,          /* a client loses count of its closing sessions */
   SIM_PLANT_COUNT
 };
 
@@ -92,6 +94,7 @@ struct sim_profile {
   bool narrow;     /* pipes of a few bytes */
   bool impostor;   /* the last client has a token the server does not know */
   bool cancels, closes;
+  bool hurry; /* cancels at once and often, and ends of stream that come late */
   int drift_ppm;
 };
 
@@ -158,6 +161,7 @@ struct sim_conn {
   uint8_t front_out[1024], nonce[22];
   size_t front_len;
   int64_t linger_until;
+  bool asked;    /* a request left on it */
   bool demoted;  /* its node is no leader any more */
   bool must_end; /* its waiters were withdrawn: the server has to end it */
   int64_t must_end_at;
@@ -284,6 +288,8 @@ struct sim_actor {
   int64_t second_bound;
 };
 
+enum sim_naming { SIM_NAMED_NOTHING = 0, SIM_NAMED_NODE, SIM_NAMED_NOBODY };
+
 /* The instants (world) of the latest events of a kind. */
 struct sim_rate {
   int64_t at[SIM_RATE_KEPT];
@@ -298,6 +304,9 @@ struct sim_client {
   int64_t kick_at;      /* world: somebody started a call from outside a turn */
   int64_t ticked_at;    /* client's clock at the last tick */
   bool cancel_keeps;
+  unsigned ever_named;    /* nodes, a mask */
+  enum sim_naming naming; /* what the bytes just delivered said of a leader, last */
+  unsigned named;
   unsigned wire; /* that its servers speak */
   bool closing;
   struct tkt_call close_call;

@@ -1,6 +1,10 @@
 /* Reads the bytes of a connection at four places: as written and as received, each way. */
+#include "cluster.h"
 #include "heap.h"
 #include "ledger.h"
+#include "peek.h"
+
+#include <string.h>
 
 #define TOKEN(t) ((unsigned long long)(t))
 
@@ -22,6 +26,15 @@ static void check_wait(struct sim *sim, const struct sim_conn *conn, unsigned ke
   sim_fail(sim, "c%u sends an acquire with wait %u that fits no call", conn->client, msg->wait_s);
 }
 
+/* B2: to the leader, as far as one is known and can be written to. */
+static void check_addressee(struct sim *sim, const struct sim_conn *conn) {
+  const struct tkt_client *engine = sim->clients[conn->client].engine;
+  int hint = peek_hint(engine);
+  if (conn->fresh && hint >= 0 && hint != (int)conn->node && peek_can_take(engine, (unsigned)hint))
+    sim_fail(sim, "c%u sends an acquire to node %u, though node %d is known to lead", conn->client,
+             conn->node, hint);
+}
+
 static bool is_legacy(const struct sim_conn *conn) {
   return conn->client >= SIM_CLIENTS;
 }
@@ -36,7 +49,10 @@ static void sent_acquire(struct sim *sim, struct sim_conn *conn, const struct tk
       msg->lease_s > TKT_LEASE_MAX_S)
     sim_fail(sim, "c%u sends an acquire out of range", conn->client);
   if (keys && !is_legacy(conn)) check_wait(sim, conn, keys, msg);
-  if (sim->profile.impostor && !is_legacy(conn) && conn->client == sim->profile.clients - 1)
+  if (sim->profile.nodes) check_addressee(sim, conn);
+  bool silent = sim->profile.nodes && strcmp(sim->cluster.word, "cluster") != 0;
+  if (sim->profile.impostor && !is_legacy(conn) && !(silent && conn->wire == 2) &&
+      conn->client == sim->profile.clients - 1)
     sim_fail(sim, "c%u sends a request though the server never accepted it", conn->client);
   if (before) sim_fail(sim, "c%u sends owner %016llx a second time", conn->client, TOKEN(msg->id));
   if (sim->failed || sim->request_count == SIM_REQUESTS) return;
@@ -78,6 +94,7 @@ static void sent(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *m
     sim_fail(sim, "c%u sends id %llu after id %llu on conn %u", conn->client, TOKEN(msg->id),
              TOKEN(conn->last_id), conn->id);
   if (conn->wire == 3) conn->last_id = msg->id;
+  conn->asked = true;
   if (msg->kind == TKT_MSG_ACQUIRE)
     sent_acquire(sim, conn, msg);
   else
@@ -306,8 +323,29 @@ static void replied(struct sim *sim, struct sim_conn *conn, const struct tkt_msg
   }
 }
 
+/* M5..M7: what the client has to make of it, see invariants_hint. */
+static void note_naming(struct sim *sim, const struct sim_conn *conn, const struct tkt_msg *msg) {
+  struct sim_client *client = &sim->clients[conn->client];
+  bool names = msg->kind == TKT_MSG_MOVED || msg->kind == TKT_MSG_LEADER;
+  if (names && conn->wire == 3) {
+    client->naming = msg->slot == TKT_SLOT_NONE ? SIM_NAMED_NOBODY : SIM_NAMED_NODE;
+    client->named = msg->slot;
+  } else if (names) {
+    for (unsigned i = 0; i < sim->profile.nodes; i++) {
+      if (!tkt_span_equal(msg->text, tkt_span_str(sim_cluster_address(2, i)))) continue;
+      client->naming = SIM_NAMED_NODE;
+      client->named = i;
+    }
+  } else if (msg->kind == TKT_MSG_ERROR && msg->error == TKT_WIRE_ERROR_NO_LEADER &&
+             (conn->asked || peek_hint(client->engine) == (int)conn->node)) {
+    client->naming = SIM_NAMED_NOBODY;
+  }
+  if (client->naming == SIM_NAMED_NODE) client->ever_named |= 1u << client->named;
+}
+
 static void delivered(struct sim *sim, struct sim_conn *conn, const struct tkt_msg *msg) {
   if (sim->profile.lies) return;
+  if (sim->profile.nodes) note_naming(sim, conn, msg);
   if (msg->kind == TKT_MSG_KEEPALIVE || msg->kind == TKT_MSG_LEADER) return;
   bool on_wire2 =
       msg->kind == TKT_MSG_GRANTED || msg->kind == TKT_MSG_TIMED_OUT || msg->kind == TKT_MSG_BUSY;
@@ -353,7 +391,8 @@ void ledger_tap(struct sim *sim, struct sim_conn *conn, enum sim_tap tap, const 
       delivered(sim, conn, &msg);
   }
   heap_spare(false);
-  if (result != TKT_DECODE_MORE && !(sim->profile.lies && tap == SIM_TAP_DELIVERED))
+  if (result != TKT_DECODE_MORE &&
+      !(sim->profile.lies && tap != SIM_TAP_REPLIED)) /* even the wire may have been a lie */
     sim_fail(sim, "conn %u carries bytes that are no message (tap %d, code %d)", conn->id, (int)tap,
              (int)result);
 }

@@ -195,7 +195,7 @@ static void start(struct sim *sim, const struct sim_options *options, size_t hea
     client->clock =
         (struct sim_clock){sim_between(sim, 0, 1000 * TKT_S), sim_between(sim, -ppm, ppm)};
     if (options->plant == SIM_PLANT_SLOW_CLOCK) client->clock.ppm = -100000;
-    client->cancel_keeps = sim_chance(sim, 1, 2);
+    client->cancel_keeps = !sim->profile.hurry && sim_chance(sim, 1, 2);
     sim_actors_init(sim, client);
     sim_client_open(sim, client);
   }
