@@ -17,6 +17,47 @@ from cli_case import (  # noqa: E402
 from server import Server  # noqa: E402
 
 
+class KeySets(Case):
+    """Several keys at once, on wire 3."""
+
+    def test_a5_all_keys_are_held_or_none(self):
+        with Server(listen="127.0.0.1:0,wire=3") as server:
+            token = self.took(cli("acquire", "b", "a", "b", addr=server.address))
+            for keys in (["a"], ["b"], ["c", "a"], ["b", "a"]):
+                self.refused(cli("acquire", "--wait", "0", *keys, addr=server.address), NOT_OBTAINED)
+            self.took(cli("acquire", "--wait", "0", "c", addr=server.address))  # nothing of it stayed behind
+            self.assertEqual(cli("release", "a", "b", token, addr=server.address).returncode, OK)
+            self.took(cli("acquire", "--wait", "0", "a", "b", addr=server.address))
+
+    def test_m8_a_set_is_released_whole(self):
+        with Server(listen="127.0.0.1:0,wire=3") as server:
+            token = self.took(cli("acquire", "a", "b", addr=server.address))
+            for keys in (["a"], ["a", "b", "c"], ["a", "c"]):
+                result = cli("release", *keys, token, addr=server.address)
+                self.assertNotEqual(result.returncode, OK)
+                self.assertIn("not those of the grant", result.stderr.decode())
+            self.assertEqual(cli("release", "b", "a", token, addr=server.address).returncode, OK)
+
+    def test_run_holds_all_keys_while_the_command_runs(self):
+        with Server(listen="127.0.0.1:0,wire=3") as server:
+            script = ("echo $TICKETING_KEYS $TICKETING_KEY; "
+                      f"{program()} acquire --wait 0 left; echo $?; {program()} acquire --wait 0 right; echo $?")
+            result = cli("run", "right", "left", "--", "sh", "-c", script, addr=server.address)
+            self.assertEqual(result.returncode, OK, result.stderr.decode())
+            self.assertEqual(result.stdout.decode().split(),
+                             ["left", "right", "left", str(NOT_OBTAINED), str(NOT_OBTAINED)])
+            self.took(cli("acquire", "--wait", "0", "left", "right", addr=server.address))
+
+    def test_a5_keys_are_the_same_on_both_wires(self):
+        with Server("--listen", "127.0.0.1:0", listen="127.0.0.1:0,wire=3") as server:
+            other = server.ready["listeners"][1]["address"]
+            token = self.took(cli("acquire", "a", "b", addr=server.address))
+            self.refused(cli("acquire", "--wait", "0", "b", addr=other), NOT_OBTAINED)
+            self.refused(cli("acquire", "--wait", "0", "c", "d", addr=other), USAGE, "wire 2")
+            self.assertEqual(cli("release", "a", "b", token, addr=server.address).returncode, OK)
+            self.took(cli("acquire", "--wait", "0", "b", addr=other))
+
+
 class AcquireRelease(Case):
     def test_a_token_is_all_that_is_printed(self):
         with Server() as server:
