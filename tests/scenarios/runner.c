@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-  AT_ONCE_DEFAULT = 6, /* most of them sleep most of the time */
+  AT_ONCE_DEFAULT = 10, /* most of them sleep most of the time */
   AT_ONCE_MAX = 64,
   SCENARIO_LIMIT_S = 150,
   FILES_MAX = 1000,
