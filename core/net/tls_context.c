@@ -82,8 +82,7 @@ static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
    * no reply either way. */
   SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
-  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                          SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_read_ahead(c, 1);
   return tls;
@@ -120,6 +119,8 @@ struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, cha
     return NULL;
   struct tkt_tls *tls = begin(TLS_server_method(), why);
   if (!tls) return NULL;
+  /* Idle sessions, of which a server has thousands and a client a few, keep no buffers. */
+  SSL_CTX_set_mode(tls->context, SSL_MODE_RELEASE_BUFFERS);
   /* Tickets would be a second write after each handshake, for resumptions nobody asks for. */
   SSL_CTX_set_num_tickets(tls->context, 0);
   SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE);
