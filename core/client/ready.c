@@ -22,8 +22,7 @@ static const char *coming_up(const struct tkt_client *c, const char **where_out)
   static const char *const texts[] = {
       [TKT_SESSION_DIALLING] = "still connecting",
       [TKT_SESSION_GREETING] =
-          "connected, but the server has not greeted (does it speak TLS, and this side "
-          "not?)",
+          "connected, but the server has not greeted (does one side alone use TLS?)",
       [TKT_SESSION_PROVING] = "connected, but the server has not accepted the token yet",
   };
   const struct tkt_session *best = NULL;
