@@ -42,8 +42,8 @@ static int measure_cycle(const struct bench *bench, struct tkt_bench_result *res
   result->plan.tasks = (uint32_t)tasks;
   result->plan.keys = (uint32_t)(o->keys ? o->keys : TKT_BENCH_KEYS);
   result->plan.cycles = o->cycles ? o->cycles : TKT_BENCH_CYCLES;
-  return o->io_mode == TICKETING_IO_CALLER ? tkt_bench_cycle_caller(&result->plan, result)
-                                           : tkt_bench_cycle_threads(&result->plan, result);
+  return o->event_loop ? tkt_bench_cycle_event_loop(&result->plan, result)
+                       : tkt_bench_cycle_threads(&result->plan, result);
 }
 
 static int measure_latency(const struct bench *bench, struct tkt_bench_result *result) {
@@ -66,6 +66,7 @@ static int run_workload(const struct bench *bench, const char *address, bool cyc
   result->plan.token = bench->token;
   result->plan.tls = bench->tls;
   result->plan.io_mode = bench->options.io_mode;
+  result->plan.event_loop = bench->options.event_loop;
   result->plan.show_progress = isatty(STDERR_FILENO) == 1;
   int rc = cycle ? measure_cycle(bench, result) : measure_latency(bench, result);
   if (rc != TICKETING_OK) {

@@ -38,7 +38,8 @@ struct tkt_bench_plan {
   uint32_t tasks;
   uint32_t keys;
   uint64_t cycles;
-  int io_mode; /* TICKETING_IO_CALLER: one event loop; TICKETING_IO_THREAD: a thread a task */
+  int io_mode;     /* TICKETING_IO_*, of the broker */
+  bool event_loop; /* one thread for all tasks; always with TICKETING_IO_CALLER */
   bool show_progress;
 };
 
@@ -64,8 +65,8 @@ struct tkt_bench_result {
  * often, into *result (its counts start at zero). Returns TICKETING_OK, or why it could not begin
  * with a sentence in result->first_failure. */
 
-/* Tasks of one event loop on a CALLER broker. */
-int tkt_bench_cycle_caller(const struct tkt_bench_plan *plan, struct tkt_bench_result *result);
+/* Tasks of one event loop. */
+int tkt_bench_cycle_event_loop(const struct tkt_bench_plan *plan, struct tkt_bench_result *result);
 /* One blocking thread a task on a THREAD broker. */
 int tkt_bench_cycle_threads(const struct tkt_bench_plan *plan, struct tkt_bench_result *result);
 /* One task on one key nobody else wants, blocking calls in either mode. */

@@ -26,9 +26,9 @@ static const struct argp_option options[] = {
      1},
     {"cycles", KEY_CYCLES, "N", 0, "Cycles in all (40000 for `cycle`, 10000 for `latency`)", 1},
     {"io", KEY_IO, "MODE", 0,
-     "caller: one event loop and no further thread (default); thread: the broker has an I/O "
-     "thread, "
-     "and every task is a blocking thread",
+     "caller: one event loop and no further thread (default); queue: one event loop, and the "
+     "broker "
+     "has an I/O thread; thread: every task is a blocking thread, and the broker has an I/O thread",
      1},
     {"threads", KEY_THREADS, "N", 0, "The tasks of --io thread (64; up to 4096)", 1},
     {"pin", KEY_PIN, "SERVER,CLIENT", 0,
@@ -65,13 +65,17 @@ static bool read_pin(struct tkt_bench_options *o, const char *text, char *why) {
 }
 
 static bool read_io(struct tkt_bench_options *o, const char *text, char *why) {
+  o->event_loop = true;
   if (strcmp(text, "caller") == 0) {
     o->io_mode = TICKETING_IO_CALLER;
+  } else if (strcmp(text, "queue") == 0) {
+    o->io_mode = TICKETING_IO_THREAD;
   } else if (strcmp(text, "thread") == 0) {
     o->io_mode = TICKETING_IO_THREAD;
+    o->event_loop = false;
   } else {
     char quoted[TKT_VALUE_QUOTE_SIZE];
-    snprintf(why, TKT_VALUE_WHY_SIZE, "--io: %s is neither caller nor thread",
+    snprintf(why, TKT_VALUE_WHY_SIZE, "--io: %s is none of caller, queue and thread",
              tkt_value_quote(text, quoted));
     return false;
   }
@@ -95,8 +99,10 @@ static bool read_workload(struct tkt_bench_options *o, const char *text, char *w
 /* What single options cannot see, and defaults that depend on others. */
 static bool complete(struct tkt_bench_options *o, char *why) {
   if (!o->cycle && !o->latency) o->cycle = o->latency = true;
-  if (o->io_mode == IO_NOT_GIVEN)
+  if (o->io_mode == IO_NOT_GIVEN) {
     o->io_mode = o->threads ? TICKETING_IO_THREAD : TICKETING_IO_CALLER;
+    o->event_loop = !o->threads;
+  }
   if (o->address && o->server_cpu >= 0) {
     snprintf(
         why, TKT_VALUE_WHY_SIZE,
@@ -110,14 +116,14 @@ static bool complete(struct tkt_bench_options *o, char *why) {
              "%s belongs to --addr; with the private server write --tls, it makes its own "
              "certificate",
              o->tls.ca_file ? "--tls-ca" : "--tls-skip-verify");
-  } else if (o->threads && o->io_mode == TICKETING_IO_CALLER) {
+  } else if (o->threads && o->event_loop) {
     snprintf(why, TKT_VALUE_WHY_SIZE,
              "--threads belongs to --io thread; an event loop has --tasks");
   } else if (o->threads && o->tasks && o->threads != o->tasks) {
     snprintf(why, TKT_VALUE_WHY_SIZE,
              "--threads %llu and --tasks %llu: every task is a thread, give one of them",
              (unsigned long long)o->threads, (unsigned long long)o->tasks);
-  } else if (o->io_mode == TICKETING_IO_THREAD && o->tasks > TKT_BENCH_THREADS_MAX) {
+  } else if (!o->event_loop && o->tasks > TKT_BENCH_THREADS_MAX) {
     snprintf(why, TKT_VALUE_WHY_SIZE, "--tasks %llu: with --io thread at most %d, each is a thread",
              (unsigned long long)o->tasks, TKT_BENCH_THREADS_MAX);
   } else {

@@ -11,8 +11,9 @@ struct tkt_bench_options {
   const char *address;                   /* NULL: a private server */
   const char *token_file;                /* NULL: $TICKETING_CLIENT_TOKEN, else none */
   uint64_t tasks, keys, cycles, threads; /* 0: not given */
-  int io_mode;
-  int server_cpu, client_cpu; /* TKT_PRIVATE_ANY_CPU: not pinned */
+  int io_mode;                           /* TICKETING_IO_*, of the broker */
+  bool event_loop;                       /* one thread for all tasks */
+  int server_cpu, client_cpu;            /* TKT_PRIVATE_ANY_CPU: not pinned */
   bool json;
   struct tkt_cli_tls tls; /* with a private server: only whether */
   bool cycle, latency;    /* at least one */

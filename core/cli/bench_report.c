@@ -53,14 +53,14 @@ static void print_latency(const char *name, const struct tkt_histogram *histogra
 }
 
 static const char *io_name(const struct tkt_bench_result *result) {
-  return result->plan.io_mode == TICKETING_IO_CALLER ? "caller" : "thread";
+  if (!result->plan.event_loop) return "thread";
+  return result->plan.io_mode == TICKETING_IO_CALLER ? "caller" : "queue";
 }
 
 void tkt_bench_print_text(const struct tkt_bench_result *result) {
   printf("%s: %u %s%s, %u key%s, --io %s\n", result->workload, result->plan.tasks,
-         result->plan.io_mode == TICKETING_IO_THREAD ? "blocking thread" : "task",
-         result->plan.tasks == 1 ? "" : "s", result->plan.keys, result->plan.keys == 1 ? "" : "s",
-         io_name(result));
+         result->plan.event_loop ? "task" : "blocking thread", result->plan.tasks == 1 ? "" : "s",
+         result->plan.keys, result->plan.keys == 1 ? "" : "s", io_name(result));
   printf("  %llu cycles in %.3f s: %.0f cycles/s\n", (unsigned long long)result->cycle.count,
          (double)result->elapsed_ns / 1e9, per_second(result));
   if (result->cycle.count)

@@ -193,6 +193,11 @@ class Bench(Commands):
                             "--cycles", "300")
         self.check(report["results"][0], "cycle", 300, 9, 2, "thread")
 
+    def test_queue(self):
+        report = self.bench("cycle", "--io", "queue", "--tasks", "9", "--keys", "2",
+                            "--cycles", "300")
+        self.check(report["results"][0], "cycle", 300, 9, 2, "queue")
+
     def test_more_tasks_than_requests_a_broker_has_by_default(self):
         report = self.bench("cycle", "--tasks", "3000", "--keys", "3000", "--cycles", "6000")
         self.check(report["results"][0], "cycle", 6000, 3000, 3000, "caller")
@@ -208,7 +213,7 @@ class Bench(Commands):
         return server, json.loads(server.stdout.readline())["listeners"][0]["address"]
 
     def test_a_server_that_dies_fails_the_run(self):
-        for io in ("caller", "thread"):
+        for io in ("caller", "queue", "thread"):
             with self.subTest(io=io):
                 server, address = self.serve()
                 bench = self.start("bench", "cycle", "--json", "--addr", address, "--io", io,
@@ -246,7 +251,7 @@ class Bench(Commands):
                 (["--tasks=0"], ["--tasks", "'0'", "1 to 16384"]),
                 (["--keys=x"], ["--keys", "'x'"]),
                 (["--cycles=0"], ["--cycles", "'0'"]),
-                (["--io=magic"], ["--io", "'magic'", "caller", "thread"]),
+                (["--io=magic"], ["--io", "'magic'", "caller", "queue", "thread"]),
                 (["--threads=9999"], ["--threads", "'9999'", "4096"]),
                 (["--io=caller", "--threads=4"], ["--threads", "--io thread"]),
                 (["--pin=0"], ["--pin", "'0'", "SERVER,CLIENT"]),

@@ -1,11 +1,14 @@
-/* The event-loop workload: one thread, one completion queue, no blocking call but dispatch.
+/* The event-loop workload: one thread, one completion queue.
  *
- * A turn is dispatch (reads replies), the queue drained (each ended op starts the next step of its
- * task), flush (everything started leaves in one write a session): the fewest system calls a turn
- * can have. */
+ * In CALLER mode a turn is dispatch (reads replies), the queue drained (each ended op starts the
+ * next step of its task), flush (everything started leaves in one write a session): the fewest
+ * system calls a turn can have. Where the broker has an I/O thread, a turn is poll on the queue's
+ * descriptor and the queue drained, as in an event loop that has other things to do. */
 #include "cli/bench.h"
 #include "cli/interrupt.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 /* The clock and the terminal are looked at once in so many turns. */
@@ -112,6 +115,20 @@ static void drain(struct loop *loop) {
   }
 }
 
+/* TICKETING_OK once there may be something in the queue. */
+static int wait_for_ends(struct loop *loop) {
+  if (loop->plan->io_mode == TICKETING_IO_CALLER) {
+    int rc = ticketing_broker_dispatch(loop->broker, TICKETING_FOREVER);
+    return rc < 0 && rc != TICKETING_E_INTERRUPTED ? rc : TICKETING_OK;
+  }
+  struct pollfd ended = {.fd = ticketing_queue_fd(loop->queue), .events = POLLIN};
+  return poll(&ended, 1, -1) < 0 && errno != EINTR ? TICKETING_E_SYSTEM : TICKETING_OK;
+}
+
+static void send_started(struct loop *loop) {
+  if (loop->plan->io_mode == TICKETING_IO_CALLER) ticketing_broker_flush(loop->broker);
+}
+
 static void run(struct loop *loop) {
   const struct tkt_bench_plan *plan = loop->plan;
   struct tkt_bench_progress progress = {0};
@@ -119,17 +136,17 @@ static void run(struct loop *loop) {
   tkt_bench_clock_start(loop->result, loop->now);
   for (uint32_t i = 0; i < plan->tasks; i++)
     begin_cycle(loop, &loop->tasks[i]);
-  ticketing_broker_flush(loop->broker);
+  send_started(loop);
   /* Ends when nothing is under way, for then nothing may begin either. */
   for (unsigned turn = 0; loop->ended < loop->begun && !given_up(loop); turn++) {
-    int rc = ticketing_broker_dispatch(loop->broker, TICKETING_FOREVER);
-    if (rc < 0 && rc != TICKETING_E_INTERRUPTED) {
+    int rc = wait_for_ends(loop);
+    if (rc != TICKETING_OK) {
       tkt_bench_count_failure(loop->result, rc, NULL);
       break;
     }
     loop->now = ticketing_now_ns();
     drain(loop);
-    ticketing_broker_flush(loop->broker);
+    send_started(loop);
     if (turn % PROGRESS_TURNS == 0) tkt_bench_progress(&progress, plan, loop->ended, loop->now);
   }
   tkt_bench_clock_stop(loop->result, loop->now);
@@ -146,7 +163,7 @@ static int prepare(struct loop *loop) {
   return ticketing_queue_new(loop->broker, &loop->queue);
 }
 
-int tkt_bench_cycle_caller(const struct tkt_bench_plan *plan, struct tkt_bench_result *result) {
+int tkt_bench_cycle_event_loop(const struct tkt_bench_plan *plan, struct tkt_bench_result *result) {
   struct loop loop = {.plan = plan, .result = result};
   int rc = tkt_bench_connect(plan, result, &loop.broker);
   if (rc != TICKETING_OK) return rc;
