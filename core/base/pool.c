@@ -63,16 +63,21 @@ static bool grow(struct tkt_pool *pool) {
   return true;
 }
 
-void *tkt_pool_take(struct tkt_pool *pool) {
+/* Out of the way of the many calls that find an object given back. */
+static __attribute__((noinline)) void *take_fresh(struct tkt_pool *pool) {
   if (pool->used >= pool->limit) return NULL;
-  void *object = pool->free_objects;
-  if (object) {
-    pool->free_objects = pool->free_objects->next;
-  } else {
-    if (pool->fresh_left == 0 && !grow(pool)) return NULL;
-    pool->fresh_left--;
-    object = (char *)pool->chunks->objects + pool->fresh_left * pool->object_size;
-  }
+  if (pool->fresh_left == 0 && !grow(pool)) return NULL;
+  pool->fresh_left--;
+  pool->used++;
+  return memset((char *)pool->chunks->objects + pool->fresh_left * pool->object_size, 0,
+                pool->object_size);
+}
+
+/* Objects that were given back were in use before, so the limit leaves room for them. */
+void *tkt_pool_take(struct tkt_pool *pool) {
+  struct tkt_pool_free *object = pool->free_objects;
+  if (!object) return take_fresh(pool);
+  pool->free_objects = object->next;
   pool->used++;
   return memset(object, 0, pool->object_size);
 }

@@ -96,10 +96,8 @@ static bool make_room(void **array, size_t *cap, size_t need, size_t element) {
   return true;
 }
 
-/* Room for handing over is made here, so that handing over cannot fail. Out of the way of the many
- * calls that find room. */
-static __attribute__((noinline)) bool grow(struct tkt_server *server, struct tkt_batch *batch,
-                                           size_t count, size_t keys) {
+/* Room for handing over is made here, so that handing over cannot fail. */
+static bool grow(struct tkt_server *server, struct tkt_batch *batch, size_t count, size_t keys) {
   void *entries = batch->entries, *changes = server->changes, *spans = server->spans;
   bool ok = make_room(&entries, &batch->cap, count, sizeof *batch->entries) &&
             make_room(&changes, &server->changes_cap, count, sizeof *server->changes) &&
@@ -115,11 +113,22 @@ static inline bool has_room(const struct tkt_server *server, const struct tkt_ba
   return count <= batch->cap && count <= server->changes_cap && keys <= server->spans_cap;
 }
 
+/* Out of the way of the many calls that find room. */
+static __attribute__((noinline)) bool stage_in_more_room(struct tkt_server *server,
+                                                         enum tkt_change_kind kind,
+                                                         struct tkt_grant *grant, uint8_t lease_s,
+                                                         size_t *entry_out) {
+  struct tkt_batch *batch = server->open;
+  return grow(server, batch, batch->count + 1, batch->keys + grant->key_count) &&
+         tkt_commit_stage(server, kind, grant, lease_s, entry_out);
+}
+
 bool tkt_commit_stage(struct tkt_server *server, enum tkt_change_kind kind, struct tkt_grant *grant,
                       uint8_t lease_s, size_t *entry_out) {
   struct tkt_batch *batch = server->open;
   size_t count = batch->count + 1, keys = batch->keys + grant->key_count;
-  if (!has_room(server, batch, count, keys) && !grow(server, batch, count, keys)) return false;
+  if (!has_room(server, batch, count, keys))
+    return stage_in_more_room(server, kind, grant, lease_s, entry_out);
   batch->entries[batch->count] = (struct tkt_entry){grant, (uint8_t)kind, lease_s};
   if (entry_out) *entry_out = batch->count;
   batch->count = count;

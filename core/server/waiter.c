@@ -48,22 +48,26 @@ struct tkt_waiter *tkt_waiter_new(struct tkt_server *server, struct tkt_peer *pe
   return waiter;
 }
 
-static bool counts(const struct tkt_waiter *waiter) {
-  return waiter->state == TKT_WAITER_QUEUED || waiter->state == TKT_WAITER_COMMITTING;
+/* States of a request in flight: what its session may have so many of. */
+static inline bool counts(unsigned state) {
+  return state == TKT_WAITER_QUEUED || state == TKT_WAITER_COMMITTING;
+}
+
+static inline struct tkt_list *list_for(struct tkt_peer *peer, enum tkt_waiter_state state) {
+  struct tkt_list *list = state == TKT_WAITER_QUEUED ? &peer->queued : &peer->answered;
+  return state == TKT_WAITER_COMMITTING ? &peer->committing : list;
 }
 
 void tkt_waiter_enlist(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
                        enum tkt_waiter_state state) {
-  if (waiter->peer && counts(waiter)) waiter->peer->requests--;
+  if (waiter->peer) waiter->peer->requests -= counts(waiter->state);
   tkt_list_remove(&waiter->of_peer);
   waiter->peer = peer;
   waiter->state = (uint8_t)state;
-  if (waiter->listed && !(peer && counts(waiter))) tkt_in_flight_remove(server, waiter);
+  if (waiter->listed && !(peer && counts(state))) tkt_in_flight_remove(server, waiter);
   if (!peer) return;
-  if (counts(waiter)) peer->requests++;
-  if (state == TKT_WAITER_QUEUED) tkt_list_append(&peer->queued, &waiter->of_peer);
-  if (state == TKT_WAITER_COMMITTING) tkt_list_append(&peer->committing, &waiter->of_peer);
-  if (state == TKT_WAITER_ANSWERED) tkt_list_append(&peer->answered, &waiter->of_peer);
+  peer->requests += counts(state);
+  tkt_list_append(list_for(peer, state), &waiter->of_peer);
 }
 
 void tkt_waiter_discard(struct tkt_server *server, struct tkt_waiter *waiter) {

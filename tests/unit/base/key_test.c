@@ -32,6 +32,27 @@ static void a5_space_cr_lf_are_forbidden_anywhere(void **state) {
     }
 }
 
+/* Keys are looked at in words where that can be: any byte counts at any place of any length. */
+static void a5_every_byte_counts_at_every_place(void **state) {
+  (void)state;
+  for (size_t len = 1; len <= 40; len++)
+    for (size_t at = 0; at < len; at++)
+      for (int byte = 0; byte < 256; byte++) {
+        uint8_t key[40];
+        memset(key, 'k', sizeof key);
+        key[at] = (uint8_t)byte;
+        bool forbidden = byte == ' ' || byte == '\r' || byte == '\n';
+        enum tkt_key_fault expected = byte >= 0x80 ? TKT_KEY_NOT_UTF8
+                                      : forbidden  ? TKT_KEY_FORBIDDEN_BYTE
+                                                   : TKT_KEY_OK;
+        assert_int_equal(check(key, len), expected);
+        if (at + 1 == len) continue;
+        key[at] = 0xc3; /* a sequence of two, over the end of a word too */
+        key[at + 1] = 0xa9;
+        assert_int_equal(check(key, len), TKT_KEY_OK);
+      }
+}
+
 /* Writes the code point as a sequence of `len` bytes, overlong where it would fit in fewer. */
 static void encode(uint32_t point, size_t len, uint8_t *out) {
   static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0, 0xf8};
@@ -115,6 +136,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a5_length_is_1_to_128),
       cmocka_unit_test(a5_space_cr_lf_are_forbidden_anywhere),
+      cmocka_unit_test(a5_every_byte_counts_at_every_place),
       cmocka_unit_test(a5_every_code_point_in_its_shortest_form_alone),
       cmocka_unit_test(a5_truncated_and_broken_sequences),
       cmocka_unit_test(a5_a_sequence_may_not_pass_the_end_of_128_bytes),
