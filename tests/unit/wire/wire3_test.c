@@ -1,12 +1,10 @@
 #include "unit/wire/record.h"
 #include "wire/parser.h"
-#include "wire/proof.h"
 #include "wire/wire.h"
 #include "wire/wire3.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -428,100 +426,6 @@ static void sets_are_framing_first(void **state) {
   }
 }
 
-/* Toy values; HMAC-SHA-256 computed elsewhere over the bytes written out. */
-static void the_answer_is_an_hmac_over_what_the_server_said(void **state) {
-  (void)state;
-  const struct tkt_span nonce =
-      BYTES("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f");
-  uint8_t cluster[32], out[32];
-  memset(cluster, 0x5a, sizeof cluster);
-  static const struct {
-    const char *token;
-    uint8_t mode, slot;
-    const char *hex;
-  } vectors[] = {
-      {"secret", 0, 255, "7d8bfec4bab623730860f370c4d7d2e693c80300270b39cdf87037f15f8853f2"},
-      {"secret", 1, 2, "3db9198c12de1d6402a0d93f613c76a31b92288a95cef9ee106ac0bd8923a76d"},
-      {"123", 0, 255, "aa58820c33f42bf5a752a1e2cb55bf9c21845af2fe263ca8222a71cb0e8f4523"},
-      {"", 0, 255, "636eb4b3ac6eb63f37f3be250f96035c04409ebf6ae3a7a22d516679500543ac"},
-  };
-  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-    char hex[65];
-    const uint8_t *identity = vectors[i].mode ? cluster : tkt_wire3_single_identity;
-    assert_true(tkt_wire3_proof(tkt_span_str(vectors[i].token), vectors[i].mode, identity,
-                                vectors[i].slot, nonce, out));
-    for (size_t b = 0; b < sizeof out; b++)
-      snprintf(hex + 2 * b, 3, "%02x", out[b]);
-    assert_string_equal(hex, vectors[i].hex);
-  }
-  assert_true(tkt_wire3_proof(tkt_span(NULL, 0), 0, tkt_wire3_single_identity, 255, nonce, out));
-  assert_false(tkt_wire3_proof(tkt_span_str("t"), 0, tkt_wire3_single_identity, 255,
-                               tkt_span(nonce.data, 15), out));
-}
-
-static void the_first_bytes_tell_the_wires_apart(void **state) {
-  (void)state;
-  const struct {
-    struct tkt_span bytes;
-    unsigned version; /* 0: no greeting of either */
-  } starts[] = {
-      {BYTES("TCKCLI3\0\0\x03\0\xff"
-             "0123456789abcdef"),
-       3},
-      {BYTES("single nonce\n"), 2},
-      {BYTES("T n\n"), 2},
-      {BYTES("TCKCLI3 nonce\n"), 2},
-      {BYTES(" n\n"), 2},
-      {BYTES("TCKCLI3\0\0\x04\0\xff"
-             "0123456789abcdef"),
-       0},
-      {BYTES("TCKCLI3\n"), 0},
-      {BYTES("\n"), 0},
-  };
-  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-    for (size_t step = 1; step <= 28; step++) {
-      struct tkt_parser parser;
-      struct tkt_msg msg;
-      struct tkt_span bytes = starts[i].bytes;
-      enum tkt_decode r = TKT_DECODE_MORE;
-      tkt_parser_init(&parser, &tkt_wire_either, TKT_PHASE_GREETING);
-      for (size_t at = 0; at < bytes.len && r == TKT_DECODE_MORE; at += step) {
-        tkt_parser_push(&parser,
-                        tkt_span(bytes.data + at, bytes.len - at < step ? bytes.len - at : step));
-        r = tkt_parser_next(&parser, &msg);
-      }
-      if (starts[i].version) {
-        assert_int_equal(r, TKT_DECODE_OK);
-        assert_int_equal(msg.version, starts[i].version);
-        assert_int_equal(tkt_wire_of(msg.version)->version, starts[i].version);
-      } else {
-        assert_true(r != TKT_DECODE_OK && r != TKT_DECODE_MORE);
-      }
-      tkt_parser_release(&parser);
-    }
-  /* The greeting alone, and what stands behind it in the same piece stays for the wire it named. */
-  struct tkt_parser parser;
-  struct tkt_msg msg;
-  tkt_parser_init(&parser, &tkt_wire_either, TKT_PHASE_GREETING);
-  const struct tkt_span both = BYTES("TCKCLI3\0\0\x03\0\xff"
-                                     "0123456789abcdef\x01L\0\x01\xff");
-  tkt_parser_push(&parser, both);
-  assert_int_equal(tkt_parser_next(&parser, &msg), TKT_DECODE_OK);
-  parser.wire = tkt_wire_of(msg.version);
-  parser.phase = TKT_PHASE_VERDICT;
-  assert_int_equal(tkt_parser_next(&parser, &msg), TKT_DECODE_OK);
-  assert_true(msg.kind == TKT_MSG_VERDICT && msg.accepted);
-  parser.phase = TKT_PHASE_REPLIES;
-  assert_int_equal(tkt_parser_next(&parser, &msg), TKT_DECODE_OK);
-  assert_true(msg.kind == TKT_MSG_LEADER && msg.slot == TKT_SLOT_NONE);
-  assert_int_equal(tkt_parser_next(&parser, &msg), TKT_DECODE_MORE);
-  tkt_parser_release(&parser);
-  assert_null(tkt_wire_of(1));
-  assert_null(tkt_wire_of(4));
-  const struct tkt_msg leader = {.kind = TKT_MSG_LEADER};
-  assert_int_equal(tkt_wire_either.encoded_size(&leader), 0);
-}
-
 /* A frame that is too long costs no memory, however it comes. */
 static void nothing_is_kept_of_a_frame_that_is_too_long(void **state) {
   (void)state;
@@ -556,8 +460,6 @@ int main(void) {
       cmocka_unit_test(keys_of_every_length),
       cmocka_unit_test(the_longest_sets),
       cmocka_unit_test(sets_are_framing_first),
-      cmocka_unit_test(the_answer_is_an_hmac_over_what_the_server_said),
-      cmocka_unit_test(the_first_bytes_tell_the_wires_apart),
       cmocka_unit_test(nothing_is_kept_of_a_frame_that_is_too_long),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
