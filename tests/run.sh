@@ -117,8 +117,9 @@ add_tally() {
     rest=${out#*$'\n'}
     note "${rest//$'\n'/$'\n'   }"
   fi
-  # A test program may skip for lack of a tool just as a suite may.
-  if [[ ${CI:-} == true ]] && ((first[2] > 0)); then fails "${first[2]} skipped where CI=true"; fi
+  # A test program may skip for lack of a tool just as a suite may. Under a sanitizer some cases have
+  # no meaning (it brings its own allocator), and what lacks a tool has shown in the other suites.
+  if [[ ${CI:-} == true && $suite != sanitize-* ]] && ((first[2] > 0)); then fails "${first[2]} skipped where CI=true"; fi
 }
 
 declare -A installed=()
