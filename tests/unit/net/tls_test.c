@@ -391,7 +391,7 @@ static void garbage_behind_the_handshake_is_broken(void **state) {
   struct world w = world_make(good);
   struct ends e = connected(&w, "locks.example");
   must_write(e.server, "good");
-  static const char junk[5 + 0x20] = "\x17\x03\x03\x00\x20 not what it should be, not at all";
+  static const char junk[] = "\x17\x03\x03\x00\x20 not what it should be, not at all";
   assert_int_equal(send(e.server->fd, junk, 5 + 0x20, 0), 5 + 0x20);
   must_read(e.client, "good");
   assert_true(e.client->unread);
