@@ -76,14 +76,33 @@ void tkt_hint_no_leader(struct tkt_session *s) {
   if (s->client->hint == (int)s->address || s->requested) s->client->hint = -1;
 }
 
+/* The hint names an address whose session can carry such a request: all of them go there. */
+static bool follows(const struct tkt_client *c, bool set) {
+  return c->hint >= 0 && address_usable(c, (unsigned)c->hint, set);
+}
+
+static bool may_ask(const struct tkt_client *c, const struct tkt_session *s, bool follow) {
+  return follow ? s->address == (unsigned)c->hint : c->hint < 0 || !s->names_other;
+}
+
+void tkt_hint_choose_again(struct tkt_client *c) {
+  for (unsigned i = 0; i < c->place_count; i++) {
+    struct tkt_session *s = c->places[i].session;
+    if (s && s->state == TKT_SESSION_USABLE && !may_ask(c, s, follows(c, false)))
+      tkt_line_return_all(c, s, false);
+  }
+  tkt_release_new_session(c);
+  tkt_line_dispatch(c);
+}
+
 static struct tkt_session *pick(struct tkt_client *c, bool set, const struct tkt_ticket *ticket,
                                 bool *passed_out) {
-  bool follow = c->hint >= 0 && address_usable(c, (unsigned)c->hint, set);
+  bool follow = follows(c, set);
   for (unsigned i = 0; i < c->place_count; i++) {
     unsigned index = (c->turn + i) % c->place_count;
     struct tkt_session *s = c->places[index].session;
     if (!s || s->state != TKT_SESSION_USABLE) continue;
-    if (follow ? s->address != (unsigned)c->hint : c->hint >= 0 && s->names_other) continue;
+    if (!may_ask(c, s, follow)) continue;
     if (!carries(s, set) || (ticket && tkt_release_on(ticket, s))) {
       *passed_out = true;
       continue;

@@ -66,7 +66,10 @@ void tkt_line_return_all(struct tkt_client *c, struct tkt_session *s, bool pause
     tkt_count(c, TKT_COUNT_REQUESTS_MOVED);
     tkt_line_return(c, w, pause);
   }
-  for (struct tkt_list *node; (node = tkt_list_first(&s->releases));)
+  struct tkt_list given; /* apart: some may come back to this very session */
+  tkt_list_init(&given);
+  tkt_list_splice(&given, &s->releases);
+  for (struct tkt_list *node; (node = tkt_list_first(&given));)
     tkt_release_unsent(TKT_CONTAINER(node, struct tkt_attempt, frame.node));
 }
 

@@ -50,9 +50,10 @@ static void match_release(struct tkt_session *s, const struct tkt_msg *msg,
 /* M5: on this wire it answers nothing; neighbours get what still arrives. */
 static void moved(struct tkt_session *s, const struct tkt_msg *msg) {
   tkt_count(s->client, TKT_COUNT_MOVED);
-  tkt_hint_named(s, msg->text.data, msg->text.len);
+  bool changed = tkt_hint_named(s, msg->text.data, msg->text.len);
   tkt_session_close_soft(s, s->requested ? TKT_LEAVE_REDIRECTED : TKT_LEAVE_ENDED,
                          "the server is not the leader");
+  if (changed) tkt_hint_choose_again(s->client);
 }
 
 static void error(struct tkt_session *s, const struct tkt_msg *msg) {
@@ -95,10 +96,7 @@ void tkt_match(struct tkt_session *s, const struct tkt_msg *msg) {
     break;
   case TKT_MSG_LEADER:
     tkt_count(s->client, TKT_COUNT_LEADER);
-    if (tkt_hint_named(s, msg->text.data, msg->text.len)) {
-      tkt_release_new_session(s->client);
-      tkt_line_dispatch(s->client);
-    }
+    if (tkt_hint_named(s, msg->text.data, msg->text.len)) tkt_hint_choose_again(s->client);
     break;
   case TKT_MSG_ERROR:
     error(s, msg);

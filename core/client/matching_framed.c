@@ -35,12 +35,6 @@ static enum judgement judge(enum tkt_wire_error error, bool release, bool set,
   }
 }
 
-/* What waited for a session may find another one now. */
-static void choose_again(struct tkt_client *c) {
-  tkt_release_new_session(c);
-  tkt_line_dispatch(c);
-}
-
 /* M and L name a slot. False: one that cannot be, and the session is over. */
 static bool named(struct tkt_session *s, uint8_t slot, bool *changed_out) {
   if (tkt_hint_named_slot(s, slot, changed_out)) return true;
@@ -60,7 +54,7 @@ static void match_moved(struct tkt_session *s, struct tkt_frame *f, uint8_t slot
   if (!named(s, slot, &changed)) return;
   tkt_count(s->client, TKT_COUNT_MOVED);
   not_processed(s, f);
-  if (changed) choose_again(s->client);
+  if (changed) tkt_hint_choose_again(s->client);
 }
 
 static void refuse(struct tkt_session *s, struct tkt_frame *f, const char *reason) {
@@ -81,7 +75,7 @@ static void match_error(struct tkt_session *s, struct tkt_frame *f, bool set,
   case NOT_PROCESSED:
     if (error == TKT_WIRE_ERROR_NO_LEADER) tkt_hint_no_leader(s);
     not_processed(s, f);
-    choose_again(s->client);
+    tkt_hint_choose_again(s->client);
     break;
   case NOT_ALLOWED:
     tkt_session_poison(s, "the server sent an error that its request cannot have", true);
@@ -165,7 +159,7 @@ static void match_release(struct tkt_session *s, struct tkt_attempt *a, const st
 static void match_leader(struct tkt_session *s, uint8_t slot) {
   bool changed;
   tkt_count(s->client, TKT_COUNT_LEADER);
-  if (named(s, slot, &changed) && changed) choose_again(s->client);
+  if (named(s, slot, &changed) && changed) tkt_hint_choose_again(s->client);
 }
 
 void tkt_match_framed(struct tkt_session *s, const struct tkt_msg *msg) {

@@ -87,6 +87,10 @@ bool tkt_hint_named(struct tkt_session *s, const uint8_t *text, size_t len);
  * name that one. *changed_out as above. */
 bool tkt_hint_named_slot(struct tkt_session *s, uint8_t slot, bool *changed_out);
 
+/* Another leader was named, or a session came up: what was given to sessions that take no requests
+ * now, and did not leave yet, goes elsewhere, and so does what waits. */
+void tkt_hint_choose_again(struct tkt_client *c);
+
 /* The session is no longer usable: drops the hint if it was the hinted one. Not for sessions that
  * we closed for a cancel: their server leads on (B2). */
 void tkt_hint_lost(struct tkt_client *c, unsigned address);

@@ -111,8 +111,7 @@ static void become_usable(struct tkt_session *s) {
               s->framed ? "session usable after # ms, wire 3" : "session usable after # ms, wire 2",
               NULL, (c->now - s->dialled_at) / TKT_MS);
   tkt_ready_announce(c);
-  tkt_release_new_session(c);
-  tkt_line_dispatch(c);
+  tkt_hint_choose_again(c);
 }
 
 static void refused(struct tkt_session *s, enum tkt_verdict verdict, const char *reason) {

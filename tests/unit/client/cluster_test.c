@@ -43,6 +43,52 @@ static void b2_m6_requests_go_to_the_leader_named(void **state) {
   fix_end(&f);
 }
 
+/* Acquires that were given to a session and did not leave yet. */
+static void acquires_given(struct fixture *f, struct tkt_call *calls, int n) {
+  for (int i = 0; i < n; i++)
+    acquire(f, &calls[i], "k", 60, 60);
+}
+
+static size_t count_on(struct fixture *f, size_t peer) {
+  size_t count = 0;
+  struct tkt_msg msg;
+  while (server_next(f, peer, &msg))
+    count++;
+  assert_int_equal(requests_left(f), 0);
+  return count;
+}
+
+static void b2_m5_m6_what_has_not_left_goes_to_the_leader_named(void **state) {
+  (void)state;
+  for (int moved = 0; moved < 2; moved++) {
+    struct fixture f;
+    start(&f);
+    struct tkt_call calls[6];
+    acquires_given(&f, calls, 6);
+    server_text(&f, 0, moved ? "M127.0.0.1:2\n" : leader_is[1]);
+    pass(&f, 20 * TKT_MS);
+    assert_int_equal(count_on(&f, 1), 6);
+    fix_end(&f);
+  }
+}
+
+static void b2_what_has_not_left_goes_to_the_leader_that_came_up(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  f.welcome = NULL;
+  tkt_session_eof(f.peers[1].session, f.now);
+  pass(&f, 4 * TKT_S);
+  assert_int_equal(f.peer_count, 4);
+  server_text(&f, 0, leader_is[1]);
+  struct tkt_call calls[6];
+  acquires_given(&f, calls, 6);
+  server_text(&f, 3, leader_is[1]);
+  turn(&f);
+  assert_int_equal(count_on(&f, 3), 6);
+  fix_end(&f);
+}
+
 static void b2_the_hint_is_dropped_with_its_session(void **state) {
   (void)state;
   struct fixture f;
@@ -359,6 +405,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(b2_without_a_hint_the_sessions_take_turns),
       TEST(b2_m6_requests_go_to_the_leader_named),
+      TEST(b2_m5_m6_what_has_not_left_goes_to_the_leader_named),
+      TEST(b2_what_has_not_left_goes_to_the_leader_that_came_up),
       TEST(b2_the_hint_is_dropped_with_its_session),
       TEST(b2_s3_a_leader_left_for_a_cancel_leads_on),
       TEST(b2_s6_a_leader_that_does_not_answer_leads_no_more),
