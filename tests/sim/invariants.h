@@ -21,5 +21,9 @@ void invariants_acquired(struct sim *sim, struct sim_actor *actor);
 void invariants_released(struct sim *sim, struct sim_actor *actor, const struct tkt_call *call);
 /* All is calm: nothing is held at the server that nobody knows of. */
 void invariants_quiescent(struct sim *sim);
+/* When the last lease the server keeps ends (world). */
+int64_t invariants_last_lease(const struct sim *sim);
+/* All leases ended, all calls too: nothing is held, nobody waits. */
+void invariants_empty(struct sim *sim);
 
 #endif

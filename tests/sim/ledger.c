@@ -170,6 +170,7 @@ void ledger_client_left(struct sim *sim, const struct sim_conn *conn) {
     struct sim_request *r = &sim->requests[i];
     if (r->conn != conn->id) continue;
     r->left = true;
+    r->hurt = conn->faulted || sim->last_fault >= conn->dialled_at;
     /* S3: a session closed for a cancel is read to its end. */
     if (sim->profile.quiet && !r->answered)
       sim_fail(sim, "c%u leaves conn %u with a request unanswered", r->client, conn->id);

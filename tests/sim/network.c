@@ -52,6 +52,7 @@ struct sim_conn *sim_connect(struct sim *sim, unsigned client, unsigned wire, un
   conn->demoted = conn->asked = false;
   conn->closed[0] = conn->closed[1] = false;
   conn->faulted = false;
+  conn->dialled_at = sim->now;
   conn->accepted = false;
   conn->session = NULL;
   conn->peer = NULL;

@@ -140,6 +140,7 @@ struct sim_conn {
   struct sim_pipe pipes[2]; /* [side]: what that side writes */
   bool closed[2];
   bool faulted; /* the network did something to it: what it carried may be lost */
+  int64_t dialled_at;
   int64_t connected_at, refused_at; /* client side; TKT_NEVER */
   int64_t accept_at;                /* server side */
   bool accepted;
@@ -217,6 +218,7 @@ struct sim_request {
   bool over; /* answered or its session ended */
   bool granted;
   bool answered; /* the client has its reply */
+  bool hurt;     /* something went wrong while its session lived */
   bool left;     /* the client closed the connection */
 };
 

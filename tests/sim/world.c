@@ -299,6 +299,8 @@ bool sim_run(struct sim *sim, const struct sim_options *options) {
   /* Under tight limits, leases nobody can end have to run out first. */
   if (!sim->failed && sim->profile.small_limits) run_for(sim, 30 * TKT_S);
   if (!sim->failed) final_acquires(sim);
+  if (!sim->failed) run_for(sim, invariants_last_lease(sim) - sim->now + 2 * TKT_S);
+  if (!sim->failed) invariants_empty(sim);
   if (!sim->failed) close_all(sim);
   finish(sim);
   if (!sim->failed && heap_in_use() != before)
