@@ -19,9 +19,10 @@ cd "$root" || exit 1
 # shellcheck source=packaging/dependencies.sh
 . packaging/dependencies.sh
 
-readonly suites=(tidy unit abi sim scenarios fuzz cli faults interop bench-smoke clang sanitize-address sanitize-thread)
+readonly suites=(tidy rules unit abi sim scenarios fuzz cli faults interop bench-smoke clang sanitize-address sanitize-thread)
 declare -A about=(
   [tidy]='one-way includes, names, format, and the rules for every file'
+  [rules]='every rule of core/RULES.md is proven somewhere: rule x test x style, kept in .build/rules.txt'
   [unit]='each layer by itself, tests named after the rules they prove'
   [abi]='header, ledger and library agree; the examples run; strict C99 and C++17'
   [sim]='client and server engines in one process under a seeded network and clock'
@@ -221,6 +222,15 @@ suite_tidy() {
   need unit tidy || return
   run_counted python3 tests/tidy/tidy_test.py
   run_counted python3 tests/tally_test.py
+}
+
+# Says where each rule is proven; a hole without a reason is a failure.
+suite_rules() {
+  python3 tests/scenarios/table.py >"$build_root/rules.txt" 2>>"$log" </dev/null
+  local status=$?
+  cat "$build_root/rules.txt" >>"$log"
+  sed 's/^/   /' "$build_root/rules.txt"
+  if ((status == 0)); then passed=$((passed + 1)); else fails "a rule is proven nowhere, and no reason is given"; fi
 }
 
 suite_unit() {
