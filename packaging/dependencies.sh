@@ -2,8 +2,9 @@
 # The one list of Debian packages this project needs, and the one function that installs them.
 # Source it, then call: ticketing_install GROUP...
 #
-# Groups: build (library, server and command line), test (everything tests/run.sh uses), or one of
-# the finer ones that `test` is made of: unit, clang, tidy, abi, interop.
+# Groups: build (library, server and command line), test (everything tests/run.sh uses), bench (what
+# tests/bench/run.py compares with), or one of the finer ones that `test` is made of: unit, counts,
+# clang, tidy, abi, interop.
 
 # Prints `group package reason`, one a line.
 ticketing_packages() {
@@ -18,6 +19,8 @@ build libsqlite3-dev the accounts of `ticketing demo`
 unit libcmocka-dev the unit test framework
 unit python3 tests that start the real programs
 unit openssl certificates for tests, good and bad ones
+counts valgrind instructions and allocations a cycle, for bounds that no load moves
+counts strace system calls of a turn
 clang clang second compiler with -Werror, libFuzzer
 clang libclang-rt-14-dev run-time of clang's sanitizers and of libFuzzer
 tidy clang-format the format of every C file
@@ -27,6 +30,11 @@ abi g++ the header as strict C++17
 abi binutils nm: what the library exports and imports
 abi abigail-tools abidw, abidiff: what changed since a release
 interop python3-venv a place of its own for the published Python client
+bench libcmocka-dev the tests' build, which the programs of the comparison belong to
+bench python3 runs the comparison
+bench openssl the certificate of its server
+bench redis-server a peer
+bench libhiredis-dev its client library
 END
 }
 
@@ -35,10 +43,10 @@ ticketing_packages_of() {
   local group wanted=' '
   for group in "$@"; do
     case $group in
-    build | unit | clang | tidy | abi | interop) wanted+="$group " ;;
-    test) wanted+='build unit clang tidy abi interop ' ;;
+    build | unit | counts | clang | tidy | abi | interop | bench) wanted+="$group " ;;
+    test) wanted+='build unit counts clang tidy abi interop ' ;;
     *)
-      printf 'dependencies: no group is called %s; there are build, test, unit, clang, tidy, abi, interop\n' \
+      printf 'dependencies: no group is called %s; there are build, test, bench, unit, counts, clang, tidy, abi, interop\n' \
         "'$group'" >&2
       return 2
       ;;

@@ -5,20 +5,18 @@
  *
  * DIALECT is plain (for raw_server) or wire2 (for a real server without client tokens).
  * Task t uses key t % KEYS over session t % SESSIONS. Prints one line of JSON. */
+#include "measure.h"
 #include "raw_dialect.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, CYCLES_MAX = 100000000 };
+enum { EVENTS = 256 };
 
 struct session {
   int fd;
@@ -45,17 +43,6 @@ struct run {
   uint32_t begun;
   uint32_t ended;
 };
-
-static void fail(const char *what) {
-  perror(what);
-  exit(1);
-}
-
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct session *session_with_room(struct run *run, uint32_t task) {
   struct session *s = &run->sessions[task % run->plan.sessions];
@@ -128,42 +115,10 @@ static void flush(struct run *run) {
 }
 
 static void connect_session(struct session *s, const struct plan *plan, int epoll) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_port = htons(plan->port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  s->fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
-    fail("connect");
-  int on = 1;
-  setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  s->fd = connect_loopback(plan->port);
   if (plan->dialect->greet(s->fd) != 0) fail("greeting");
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = s};
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, s->fd, &event) != 0) fail("epoll_ctl");
-}
-
-static int compare(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
-static uint32_t number(const char *text, uint32_t least, uint32_t most) {
-  char *end;
-  errno = 0;
-  unsigned long value = strtoul(text, &end, 10);
-  if (errno || end == text || *end || value < least || value > most) {
-    fprintf(stderr, "raw_client: %s is not a number from %u to %u\n", text, least, most);
-    exit(64);
-  }
-  return (uint32_t)value;
-}
-
-static void report(struct run *run, int64_t elapsed) {
-  qsort(run->samples, run->ended, sizeof *run->samples, compare);
-  printf("{\"cycles\": %u, \"seconds\": %.6f, \"cycles_per_second\": %.0f, \"p50_ns\": %u, "
-         "\"p99_ns\": %u, \"max_ns\": %u}\n",
-         run->ended, (double)elapsed / 1e9, run->ended / ((double)elapsed / 1e9),
-         run->samples[run->ended / 2], run->samples[(uint64_t)run->ended * 99 / 100],
-         run->samples[run->ended - 1]);
 }
 
 int main(int argc, char **argv) {
@@ -199,7 +154,7 @@ int main(int argc, char **argv) {
       take_input(&run, events[i].data.ptr);
     flush(&run);
   }
-  report(&run, now_ns() - start);
+  report(run.samples, run.ended, now_ns() - start);
   for (uint32_t i = 0; i < run.plan.sessions; i++)
     close(run.sessions[i].fd);
   close(epoll);
