@@ -40,7 +40,8 @@ struct tkt_lock {
   struct tkt_lock *next_ready;
   uint32_t waiting;
   uint8_t len;
-  bool ready; /* stands in the list of keys to look at before the turn ends */
+  bool ready;         /* stands in the list of keys to look at before the turn ends */
+  bool owners_listed; /* the owners in its queue stand in the table, see waiter.c */
   uint8_t text[];
 };
 
@@ -59,7 +60,7 @@ enum tkt_waiter_state {
 };
 
 struct tkt_waiter {
-  struct tkt_table_node by_name; /* its owner while queued (wire 2), or its id (wire 3) */
+  struct tkt_table_node by_name; /* its owner (wire 2) or its id (wire 3), where those are listed */
   struct tkt_timer timer;        /* end of the wait, while queued */
   struct tkt_list of_peer;       /* peer->queued, ->committing or ->answered, after the state */
   struct tkt_peer *peer;         /* NULL: the session ended while in commit */
@@ -72,10 +73,11 @@ struct tkt_waiter {
   uint8_t lease_s;
   uint8_t key_count;
   uint8_t state;
-  bool staged; /* committing: the newest change of its grant is still in the open batch */
-  bool owned;  /* `id` is an owner that later requests may name again */
-  bool listed; /* among the ids in flight */
-  bool set;    /* asked for in a set frame, to be answered in one */
+  bool staged;       /* committing: the newest change of its grant is still in the open batch */
+  bool owned;        /* `id` is an owner that later requests may name again */
+  bool owner_listed; /* it stands among the owners */
+  bool listed;       /* among the ids in flight */
+  bool set;          /* asked for in a set frame, to be answered in one */
   struct tkt_seat seats[];
 };
 
@@ -185,7 +187,7 @@ struct tkt_server {
   bool draining;
 
   struct tkt_table locks;
-  struct tkt_table owners;      /* queued waiters by owner and key */
+  struct tkt_table owners;      /* waiters of long queues by owner and key */
   struct tkt_table ids;         /* waiters by session and id, where in_flight.h lists them */
   struct tkt_table release_ids; /* releases likewise */
   struct tkt_table sets;        /* struct tkt_set by token */

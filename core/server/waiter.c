@@ -92,10 +92,38 @@ static int64_t wait_end(const struct tkt_server *server, const struct tkt_peer *
   return server->now + wait - margin;
 }
 
+/* An owner is searched for in the first seats of a queue. Before one sits down further behind, and
+ * until the queue is empty again, its owners stand in the table, so that the search costs the same
+ * for any number of waiters. */
+enum { SEARCHED_MAX = 8 };
+
+static bool list_owner(struct tkt_server *server, struct tkt_waiter *waiter) {
+  struct tkt_lock *lock = waiter->seats[0].lock;
+  if (!waiter->owned || waiter->owner_listed) return true;
+  return waiter->owner_listed = tkt_table_insert(&server->owners, &waiter->by_name,
+                                                 owner_hash(server, lock, waiter->id));
+}
+
+static struct tkt_seat *seat_behind(const struct tkt_lock *lock, const struct tkt_seat *seat) {
+  struct tkt_seat *next = TKT_CONTAINER(seat->node.next, struct tkt_seat, node);
+  return next == lock->first ? NULL : next;
+}
+
+static bool list_owners(struct tkt_server *server, struct tkt_lock *lock) {
+  for (struct tkt_seat *seat = lock->first; seat; seat = seat_behind(lock, seat))
+    if (!list_owner(server, seat->waiter)) return false;
+  return lock->owners_listed = true;
+}
+
+/* Before it sits down. False: out of memory. */
+static bool keep_owner(struct tkt_server *server, struct tkt_waiter *waiter) {
+  struct tkt_lock *lock = waiter->seats[0].lock;
+  if (!lock->owners_listed && lock->waiting < SEARCHED_MAX) return true;
+  return (lock->owners_listed || list_owners(server, lock)) && list_owner(server, waiter);
+}
+
 bool tkt_waiter_queue(struct tkt_server *server, struct tkt_waiter *waiter, uint8_t wait_s) {
-  if (waiter->owned && !tkt_table_insert(&server->owners, &waiter->by_name,
-                                         owner_hash(server, waiter->seats[0].lock, waiter->id)))
-    return false;
+  if (waiter->owned && !keep_owner(server, waiter)) return false;
   for (size_t i = 0; i < waiter->key_count; i++)
     tkt_queue_append(waiter->seats[i].lock, &waiter->seats[i]);
   tkt_waiter_enlist(server, waiter, waiter->peer, TKT_WAITER_QUEUED);
@@ -105,9 +133,15 @@ bool tkt_waiter_queue(struct tkt_server *server, struct tkt_waiter *waiter, uint
 }
 
 static void stand_up(struct tkt_server *server, struct tkt_waiter *waiter) {
-  for (size_t i = 0; i < waiter->key_count; i++)
+  for (size_t i = 0; i < waiter->key_count; i++) {
+    struct tkt_lock *lock = waiter->seats[i].lock;
     tkt_queue_remove(&waiter->seats[i]);
-  if (waiter->owned) tkt_table_remove(&server->owners, &waiter->by_name);
+    if (!lock->first) lock->owners_listed = false;
+  }
+  if (waiter->owner_listed) {
+    tkt_table_remove(&server->owners, &waiter->by_name);
+    waiter->owner_listed = false;
+  }
   tkt_wheel_cancel(&server->wheel, &waiter->timer);
   server->stats.waiters--;
 }
@@ -120,6 +154,12 @@ void tkt_waiter_leave(struct tkt_server *server, struct tkt_waiter *waiter) {
 
 struct tkt_waiter *tkt_waiter_of_owner(const struct tkt_server *server, const struct tkt_lock *lock,
                                        uint64_t owner) {
+  if (!lock->owners_listed) {
+    struct tkt_seat *seat = lock->first;
+    for (int i = 0; i < SEARCHED_MAX && seat; i++, seat = seat_behind(lock, seat))
+      if (seat->waiter->id == owner && seat->waiter->owned) return seat->waiter;
+    return NULL;
+  }
   uint64_t hash = owner_hash(server, lock, owner);
   struct tkt_table_node *node = tkt_table_bucket(&server->owners, hash);
   for (; node; node = node->next) {

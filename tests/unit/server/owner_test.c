@@ -1,4 +1,4 @@
-#include "unit/server/stage.h"
+#include "unit/server/framed.h"
 
 static void same_owner_gets_the_same_token_on_the_newest_session(void **state) {
   (void)state;
@@ -290,6 +290,50 @@ static void owner_whose_release_is_in_commit_queues_as_a_new_acquisition(void **
   stage_close(&s);
 }
 
+/* Queues that are searched and queues whose owners stand in the table, with waiters of wire 3 or
+ * sets between them: an owner that comes again is the same waiter, moved. */
+static void owner_is_found_in_queues_of_any_length(void **state) {
+  (void)state;
+  static const char *const between[] = {NULL, "k", "j k"};
+  for (size_t length = 1; length <= 24; length++)
+    for (int kind = 0; kind < 3; kind++) {
+      struct stage s;
+      stage_open(&s);
+      struct client *a = join(&s), *b = join(&s), *framed = join_framed(&s);
+      uint64_t token = take(a, 1, "k", 250), id = 0;
+      for (size_t i = 0; i < length; i++) {
+        ask(a, 100 + i, "k", 200, 10);
+        if (kind) ask_for(framed, ++id, between[kind], 200, 10);
+      }
+      turn(&s);
+      for (size_t i = 0; i < length; i++)
+        ask(b, 100 + length - 1 - i, "k", 200, 10);
+      ask(b, 99, "k", 0, 10); /* none of them */
+      turn(&s);
+      expect_timed_out(b, 99, "k");
+      assert_int_equal(tkt_server_stats(s.server).waiters, length * (kind ? 2 : 1));
+      /* In their old order, each on its newest session; whoever was granted last gives back. */
+      bool set = false;
+      for (size_t i = 0; i < length * (kind ? 2 : 1); i++) {
+        bool theirs = kind && i % 2 == 1;
+        if (set) {
+          give_back_all(framed, ++id, "j k", token);
+        } else {
+          give_back(a, token, "k");
+        }
+        turn(&s);
+        expect_kind_(set ? framed : a, TKT_MSG_RELEASED, __FILE__, __LINE__);
+        if (theirs) {
+          token = expect_kind_(framed, TKT_MSG_GRANTED, __FILE__, __LINE__).token;
+        } else {
+          token = expect_granted(b, 100 + (kind ? i / 2 : i), "k");
+        }
+        set = theirs && kind == 2;
+      }
+      stage_close(&s);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(same_owner_gets_the_same_token_on_the_newest_session),
@@ -305,6 +349,7 @@ int main(void) {
       cmocka_unit_test(queued_waiter_moves_and_keeps_its_place),
       cmocka_unit_test(queued_waiter_that_comes_again_with_wait_0_is_told_T_on_the_new_session),
       cmocka_unit_test(head_that_comes_again_with_wait_0_as_the_key_falls_free_is_granted),
+      cmocka_unit_test(owner_is_found_in_queues_of_any_length),
       cmocka_unit_test(owner_0_matches_nothing),
       cmocka_unit_test(same_owner_on_another_key_is_another_acquisition),
       cmocka_unit_test(owner_whose_release_is_in_commit_queues_as_a_new_acquisition),
