@@ -152,5 +152,10 @@ void tkt_peer_free(struct tkt_server *server, struct tkt_peer *peer) {
   tkt_parser_release(&peer->parser);
   server->stats.sessions--;
   if (!peer->authenticated) server->stats.sessions_unauthenticated--;
-  tkt_pool_give(&server->peer_pool, peer);
+  peer->gone = true;
+  if (peer->moved_away == 0) tkt_pool_give(&server->peer_pool, peer);
+}
+
+void tkt_peer_unmark(struct tkt_server *server, struct tkt_peer *peer) {
+  if (--peer->moved_away == 0 && peer->gone) tkt_pool_give(&server->peer_pool, peer);
 }

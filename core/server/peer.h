@@ -43,6 +43,9 @@ void tkt_peer_progress(struct tkt_server *server, struct tkt_peer *peer);
 
 void tkt_peer_timer(struct tkt_server *server, struct tkt_peer *peer);
 
+/* One waiter less that came from it. */
+void tkt_peer_unmark(struct tkt_server *server, struct tkt_peer *peer);
+
 /* Frees an aborted session. */
 void tkt_peer_free(struct tkt_server *server, struct tkt_peer *peer);
 

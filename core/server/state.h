@@ -67,10 +67,12 @@ struct tkt_waiter {
   struct tkt_grant *grant;       /* committing, answered */
   uint64_t id;                   /* wire 2: the owner; wire 3: the request's id */
   union {
-    uint64_t reply_at; /* answered: offset of the reply in all the session's output */
-    size_t entry;      /* committing and staged: its change in the open batch */
+    struct tkt_peer *came_from; /* queued: the session it moved here from, or NULL */
+    uint64_t reply_at;          /* answered: offset of the reply in all the session's output */
+    size_t entry;               /* committing and staged: its change in the open batch */
   };
   uint8_t lease_s;
+  uint8_t came_lease_s; /* with came_from: what it asked for there */
   uint8_t key_count;
   uint8_t state;
   bool staged;       /* committing: the newest change of its grant is still in the open batch */
@@ -157,12 +159,15 @@ struct tkt_peer {
   uint64_t sent;       /* bytes handed over so far */
   int64_t last_output; /* when something was last put into the output */
   uint32_t requests;   /* queued + committing */
+  uint32_t moved_away; /* queued waiters that came from here: while there are some, the memory stays
+                        */
   uint32_t releases;
   uint64_t last_id; /* wire 3: the greatest so far */
   bool ids_listed;  /* wire 3: they did not always grow, see in_flight.h */
   enum tkt_peer_state state;
   enum tkt_wire_error error; /* to be said last; UNKNOWN: none */
   bool authenticated;
+  bool gone; /* closed; nothing but moved_away keeps it */
   bool eof;
   uint8_t nonce[TKT_NONCE_TEXT]; /* as it stands in the greeting */
   uint8_t nonce_len;

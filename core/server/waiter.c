@@ -3,6 +3,7 @@
 #include "server/grant.h"
 #include "server/in_flight.h"
 #include "server/lock_table.h"
+#include "server/peer.h"
 #include "server/replies.h"
 
 static size_t size_for(size_t keys) {
@@ -146,7 +147,16 @@ static void stand_up(struct tkt_server *server, struct tkt_waiter *waiter) {
   server->stats.waiters--;
 }
 
+/* It will not go back any more to where it came from. */
+static void settle_here(struct tkt_server *server, struct tkt_waiter *waiter) {
+  struct tkt_peer *from = waiter->came_from;
+  if (!from) return;
+  waiter->came_from = NULL;
+  tkt_peer_unmark(server, from);
+}
+
 void tkt_waiter_leave(struct tkt_server *server, struct tkt_waiter *waiter) {
+  settle_here(server, waiter);
   stand_up(server, waiter);
   for (size_t i = 0; i < waiter->key_count; i++)
     tkt_lock_look(server, waiter->seats[i].lock);
@@ -179,6 +189,7 @@ static bool may_have_all(const struct tkt_waiter *waiter) {
 }
 
 static void grant_queued(struct tkt_server *server, struct tkt_waiter *waiter) {
+  settle_here(server, waiter);
   if (tkt_grant_begin(server, waiter)) {
     stand_up(server, waiter); /* its keys are occupied: nothing to look at */
     return;
@@ -189,6 +200,34 @@ static void grant_queued(struct tkt_server *server, struct tkt_waiter *waiter) {
   tkt_waiter_discard(server, waiter);
 }
 
+static bool takes_waiters(const struct tkt_peer *peer) {
+  return peer->state == TKT_PEER_OPEN && !tkt_peer_is_broken(peer);
+}
+
+static void move_to(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer) {
+  struct tkt_peer *from = waiter->peer;
+  if (from == peer) return;
+  settle_here(server, waiter);
+  tkt_waiter_enlist(server, waiter, peer, TKT_WAITER_QUEUED);
+  if (!takes_waiters(from)) return;
+  waiter->came_from = from;
+  waiter->came_lease_s = waiter->lease_s;
+  from->moved_away++;
+}
+
+/* Its session ends, but the one it came from is open still: what moved it may have been late bytes
+ * of a connection that its client had left long ago. A client counts on what it asked for there. */
+static bool go_back(struct tkt_server *server, struct tkt_waiter *waiter) {
+  struct tkt_peer *from = waiter->came_from;
+  if (!from || server->draining || !takes_waiters(from) ||
+      from->requests >= server->limits.requests_per_session)
+    return false;
+  tkt_waiter_enlist(server, waiter, from, TKT_WAITER_QUEUED);
+  settle_here(server, waiter);
+  if (waiter->came_lease_s > waiter->lease_s) waiter->lease_s = waiter->came_lease_s;
+  return true;
+}
+
 void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struct tkt_peer *peer,
                      uint8_t wait_s, uint8_t lease_s) {
   if (waiter->peer != peer && peer->requests >= server->limits.requests_per_session) {
@@ -197,7 +236,7 @@ void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struc
     tkt_say_refusal(server, peer, TKT_MSG_BUSY, waiter->id, &key, 1);
     return;
   }
-  tkt_waiter_enlist(server, waiter, peer, TKT_WAITER_QUEUED);
+  move_to(server, waiter, peer);
   waiter->lease_s = lease_s;
   if (wait_s > 0) {
     tkt_wheel_set(&server->wheel, &waiter->timer, wait_end(server, peer, wait_s));
@@ -216,6 +255,7 @@ void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter) {
 }
 
 void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell) {
+  if (waiter->state == TKT_WAITER_QUEUED && go_back(server, waiter)) return;
   server->stats.withdrawn++;
   if (tell) {
     bool moved = server->draining && tkt_peer_is_framed(waiter->peer);

@@ -34,7 +34,8 @@ void tkt_waiter_move(struct tkt_server *server, struct tkt_waiter *waiter, struc
 /* The end of the wait. */
 void tkt_waiter_time_out(struct tkt_server *server, struct tkt_waiter *waiter);
 
-/* Its session ends: stands up and is told so where `tell`: T, or on wire 3 by a server that goes
+/* Its session ends: goes back to the open session it came from, where there is one; else stands up
+ * and is told so where `tell`: T, or on wire 3 by a server that goes
  * away M. */
 void tkt_waiter_withdraw(struct tkt_server *server, struct tkt_waiter *waiter, bool tell);
 

@@ -22,6 +22,8 @@ struct place {
   int session;
   int64_t due; /* end of the wait */
   uint8_t lease_s;
+  int came_from; /* the session it moved here from, while that is open, plus 1; 0: none */
+  uint8_t came_lease_s;
 };
 
 struct model_key {
@@ -103,7 +105,11 @@ static void model_acquire(struct model *m, int k, struct place place, uint8_t wa
     return;
   }
   for (size_t i = 0; i < key->waiting; i++) {
-    if (key->queue[i].owner != place.owner) continue;
+    struct place before = key->queue[i];
+    if (before.owner != place.owner) continue;
+    bool moves = before.session != place.session;
+    place.came_from = moves ? before.session + 1 : before.came_from;
+    place.came_lease_s = moves ? before.lease_s : before.came_lease_s;
     key->queue[i] = place;
     if (wait_s > 0) return;
     remove_place(key, i);
@@ -131,7 +137,7 @@ static void do_acquire(struct model *m, int session) {
   /* Mostly new owners; sometimes one that was used lately. */
   uint64_t owner = pick(m, 4) ? m->next_owner++ : m->next_owner - 1 - pick(m, 12);
   ask(m->clients[session], owner, names[k], wait_s, lease_s);
-  struct place place = {owner, session, m->stage.now + wait_s * TKT_S, lease_s};
+  struct place place = {owner, session, m->stage.now + wait_s * TKT_S, lease_s, 0, 0};
   model_acquire(m, k, place, wait_s);
 }
 
@@ -150,11 +156,20 @@ static void do_release(struct model *m, int session) {
   key->held = key->extended = false;
 }
 
+static void go_back(struct place *place) {
+  place->session = place->came_from - 1;
+  place->came_from = 0;
+  if (place->came_lease_s > place->lease_s) place->lease_s = place->came_lease_s;
+}
+
 static void withdraw_all(struct model *m, int session, bool tell) {
   for (int k = 0; k < KEYS; k++) {
     struct model_key *key = &m->keys[k];
     for (size_t i = 0; i < key->waiting;) {
-      if (key->queue[i].session != session) {
+      struct place *place = &key->queue[i];
+      if (place->came_from == session + 1) place->came_from = 0;
+      if (place->session == session && place->came_from) go_back(place);
+      if (place->session != session) {
         i++;
         continue;
       }

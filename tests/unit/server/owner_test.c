@@ -210,6 +210,75 @@ static void queued_waiter_moves_and_keeps_its_place(void **state) {
   stage_close(&s);
 }
 
+/* Late bytes of a connection that was given up may move it away from the one that is alive. */
+static void waiter_goes_back_where_it_came_from_if_its_session_ends(void **state) {
+  (void)state;
+  for (int ends = 0; ends < 2; ends++) {
+    struct stage s;
+    stage_open(&s);
+    struct client *a = join(&s), *old = join(&s), *alive = join(&s);
+    uint64_t token = take(a, 1, "k", 200);
+    ask(alive, 2, "k", 60, 50);
+    ask(a, 3, "k", 60, 10);
+    turn(&s);
+    ask(old, 2, "k", 60, 10);
+    ends ? vanish(old) : half_close(old);
+    turn(&s);
+    assert_int_equal(tkt_server_stats(s.server).waiters, 2);
+    assert_int_equal(tkt_server_stats(s.server).withdrawn, 0);
+    if (!ends) expect_nothing(old);
+    give_back(a, token, "k");
+    turn(&s);
+    expect_released(a, token, "k");
+    expect_granted(alive, 2, "k");                        /* and it has kept its place */
+    assert_true(last_change(&s)->lease_ns >= 50 * TKT_S); /* it counts on what it asked for */
+    expect_nothing(a);
+    stage_close(&s);
+  }
+}
+
+static void waiter_does_not_go_back_to_a_session_that_ended_first(void **state) {
+  (void)state;
+  struct stage s;
+  stage_open(&s);
+  struct client *a = join(&s), *b = join(&s), *c = join(&s);
+  take(a, 1, "k", 200);
+  ask(b, 2, "k", 60, 10);
+  turn(&s);
+  ask(c, 2, "k", 60, 10);
+  turn(&s);
+  vanish(b);
+  turn(&s);
+  assert_int_equal(tkt_server_stats(s.server).sessions, 2);
+  half_close(c);
+  turn(&s);
+  expect_timed_out(c, 2, "k");
+  assert_int_equal(tkt_server_stats(s.server).waiters, 0);
+  stage_close(&s);
+}
+
+static void waiter_goes_back_once(void **state) {
+  (void)state;
+  struct stage s;
+  stage_open(&s);
+  struct client *a = join(&s), *b = join(&s), *c = join(&s);
+  take(a, 1, "k", 200);
+  ask(b, 2, "k", 60, 10);
+  turn(&s);
+  ask(c, 2, "k", 60, 10);
+  turn(&s);
+  ask(b, 2, "k", 60, 10);
+  turn(&s);
+  half_close(b); /* to c, where it came from last */
+  turn(&s);
+  expect_nothing(b);
+  half_close(c);
+  turn(&s);
+  expect_timed_out(c, 2, "k");
+  assert_int_equal(tkt_server_stats(s.server).waiters, 0);
+  stage_close(&s);
+}
+
 static void queued_waiter_that_comes_again_with_wait_0_is_told_T_on_the_new_session(void **state) {
   (void)state;
   struct stage s;
@@ -347,6 +416,9 @@ int main(void) {
       cmocka_unit_test(grant_that_fails_takes_its_staged_extension_along),
       cmocka_unit_test(repeated_in_the_same_turn_it_is_one_change_with_the_longest_lease),
       cmocka_unit_test(queued_waiter_moves_and_keeps_its_place),
+      cmocka_unit_test(waiter_goes_back_where_it_came_from_if_its_session_ends),
+      cmocka_unit_test(waiter_does_not_go_back_to_a_session_that_ended_first),
+      cmocka_unit_test(waiter_goes_back_once),
       cmocka_unit_test(queued_waiter_that_comes_again_with_wait_0_is_told_T_on_the_new_session),
       cmocka_unit_test(head_that_comes_again_with_wait_0_as_the_key_falls_free_is_granted),
       cmocka_unit_test(owner_is_found_in_queues_of_any_length),
