@@ -14,7 +14,8 @@
 
 enum tkt_change_kind {
   TKT_CHANGE_GRANT,   /* token now holds keys for lease_ns from the commit on */
-  TKT_CHANGE_EXTEND,  /* the lease of token runs at least lease_ns from the commit on */
+  TKT_CHANGE_EXTEND,  /* the lease of token runs at least lease_ns from the commit on; it names the
+                         keys, and stores the grant too where nobody could say whether that was */
   TKT_CHANGE_RELEASE, /* token holds nothing any more: exact release or a grant taken back */
   TKT_CHANGE_EXPIRE,  /* token holds nothing any more: its lease ended */
 };
