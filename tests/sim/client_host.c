@@ -125,6 +125,23 @@ static void write_out(struct sim *sim, struct sim_client *client, struct sim_con
   }
 }
 
+/* The connection ended, by a failure where there is a reason for one. */
+static void tell_end(struct sim *sim, struct sim_client *client, struct sim_conn *conn,
+                     const char *reason) {
+  bool in_place = peek_in_place(conn->session);
+  if (reason) {
+    conn->failed = true;
+    tkt_session_failed(conn->session, reason, local(sim, client));
+  } else {
+    conn->eof_told[SIM_CLIENT_SIDE] = true;
+    tkt_session_eof(conn->session, local(sim, client));
+  }
+  /* B2 */
+  if (sim->profile.nodes && in_place && peek_hint(client->engine) == (int)conn->node)
+    sim_fail(sim, "c%u follows node %u on, though its session went down", client->index,
+             conn->node);
+}
+
 /* Reads at most `most` bytes; false when nothing more comes now. */
 static void read_in(struct sim *sim, struct sim_client *client, struct sim_conn *conn,
                     size_t most) {
@@ -136,14 +153,12 @@ static void read_in(struct sim *sim, struct sim_client *client, struct sim_conn 
     if (n == SIM_AGAIN) return;
     if (n == SIM_EOF) {
       sim_note(sim, "c%u conn %u end of stream", client->index, conn->id);
-      conn->eof_told[SIM_CLIENT_SIDE] = true;
-      tkt_session_eof(conn->session, local(sim, client));
+      tell_end(sim, client, conn, NULL);
       return;
     }
     if (n == SIM_RESET) {
       sim_note(sim, "c%u conn %u reset", client->index, conn->id);
-      conn->failed = true;
-      tkt_session_failed(conn->session, "connection reset", local(sim, client));
+      tell_end(sim, client, conn, "connection reset");
       return;
     }
     total += (size_t)n;
@@ -268,8 +283,7 @@ static void poll_conn(struct sim *sim, struct sim_client *client, struct sim_con
       conn->connected = true;
       tkt_session_connected(conn->session, local(sim, client));
     } else if (conn->refused_at <= sim->now) {
-      conn->failed = true;
-      tkt_session_failed(conn->session, "connection refused", local(sim, client));
+      tell_end(sim, client, conn, "connection refused");
     }
     if (!conn->connected) return;
   }

@@ -16,6 +16,10 @@ bool peek_can_take(const struct tkt_client *client, unsigned address) {
   return false;
 }
 
+bool peek_in_place(const struct tkt_session *session) {
+  return session->place != NULL;
+}
+
 void peek_hurry_dials(struct tkt_client *client) {
   for (unsigned i = 0; i < client->place_count; i++)
     if (client->places[i].dial_at > client->now + TKT_MS)
