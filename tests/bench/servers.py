@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -136,15 +137,17 @@ def ticketing_server(build, cpu, prefix=()):
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
                 preexec_fn=None if cpu is None else pinned(cpu))
+        pid = process.pid
         try:
             line = process.stdout.readline()
             if not line:
                 raise Failure("ticketing serve did not start: "
                               + (folder / "server.log").read_text(encoding="utf-8"))
             ready = json.loads(line)
+            pid = ready["pid"]  # not that of a prefix which only watches it
             addresses = {(one["wire"], one["tls"]): one["address"] for one in ready["listeners"]}
-            yield Ticketing(ready["pid"], addresses, certificate)
+            yield Ticketing(pid, addresses, certificate)
         finally:
-            process.terminate()
+            os.kill(pid, signal.SIGTERM)
             process.wait()
             process.stdout.close()
