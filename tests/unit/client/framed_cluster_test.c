@@ -78,6 +78,25 @@ static void m6_a_notice_frees_what_waits_for_a_blocked_session(void **state) {
   fix_end(&f);
 }
 
+static void m5_a_redirect_frees_what_waits_for_a_blocked_session(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start_framed_cluster(&f, 3);
+  struct tkt_call sent, call;
+  struct tkt_msg msg;
+  reply_id(&f, 0, TKT_MSG_LEADER, 0, 0, false, 1);
+  assert_int_equal(send_acquire(&f, &sent, "a", 5, 60, &msg), 1);
+  f.peers[1].room = 0;
+  acquire(&f, &call, "b", 5, 60);
+  turn(&f);
+  assert_int_equal(requests_left(&f), 0);
+  reply_id(&f, 1, TKT_MSG_MOVED, msg.id, 0, false, 2);
+  turn(&f);
+  assert_int_equal(find_request(&f, &msg), 2);
+  assert_true(tkt_span_equal(msg.keys[0], tkt_span_str("b")));
+  fix_end(&f);
+}
+
 static void m6_a_heartbeat_with_the_same_leader_changes_nothing(void **state) {
   (void)state;
   struct fixture f;
@@ -207,6 +226,7 @@ int main(void) {
       TEST(m5_moved_to_nobody_drops_the_hint),
       TEST(m6_a_notice_sets_the_hint_and_keeps_the_session),
       TEST(m6_a_notice_frees_what_waits_for_a_blocked_session),
+      TEST(m5_a_redirect_frees_what_waits_for_a_blocked_session),
       TEST(m6_a_heartbeat_with_the_same_leader_changes_nothing),
       TEST(m10_slots_that_cannot_be_end_the_session),
       TEST(m7_no_leader_drops_the_hint_and_asks_the_others),

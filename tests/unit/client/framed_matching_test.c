@@ -579,6 +579,39 @@ static void m10_lengths_that_no_reply_has_end_the_session(void **state) {
   }
 }
 
+/* The server guesses the id of a request that lies encoded in front of a full stream. */
+static void m9_a_reply_to_what_was_not_sent_ends_the_session(void **state) {
+  (void)state;
+  for (int release = 0; release < 2; release++) {
+    struct fixture f;
+    fix_start_framed(&f);
+    struct tkt_call call;
+    struct tkt_ticket *t = NULL;
+    if (release) t = hold_framed(&f, false, 7);
+    for (size_t i = 0; i < 2; i++) {
+      f.peers[i].room = 0;
+      f.peers[i].mute = true;
+    }
+    if (release)
+      start_release(&f, &call, t);
+    else
+      acquire(&f, &call, "a", 5, 60);
+    turn(&f);
+    /* Round robin: the ticket's session was 0. */
+    size_t peer = release ? 1 : 0;
+    reply_id(&f, peer, release ? TKT_MSG_RELEASED : TKT_MSG_BUSY, 1, 0, false, 0);
+    assert_int_equal(call.outcome, TKT_PENDING);
+    turn(&f);
+    assert_true(f.peers[peer].closed);
+    unblock(&f, 1 - peer, SIZE_MAX);
+    pass(&f, 20 * TKT_MS);
+    struct tkt_msg msg;
+    assert_int_equal(find_request(&f, &msg), 1 - peer); /* unsent, it went elsewhere */
+    if (t) tkt_client_drop(f.client, t, f.now);
+    fix_end(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ids_grow_from_1_in_each_session),
@@ -603,6 +636,7 @@ int main(void) {
       TEST(s7_a_timeout_a_little_early_is_final),
       TEST(m3_a_timeout_far_too_early_starts_anew),
       TEST(m10_lengths_that_no_reply_has_end_the_session),
+      TEST(m9_a_reply_to_what_was_not_sent_ends_the_session),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
