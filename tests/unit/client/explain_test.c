@@ -114,6 +114,33 @@ static void not_connected_says_how_far_the_attempt_is(void **state) {
   fix_end(&f);
 }
 
+static void an_old_failure_is_no_reason_any_more(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.refuse = true;
+  fix_new(&f);
+  turn(&f);
+  f.refuse = false;
+  pass(&f, 200 * TKT_MS);
+  assert_int_equal(counter(&f, "sessions_usable"), 2);
+  f.silent = true;
+  for (int i = 0; i < 2; i++) { /* closed by us: no failure of the server's */
+    struct tkt_call call;
+    struct tkt_msg msg;
+    size_t peer = send_acquire(&f, &call, "k", 5, 60, &msg);
+    tkt_client_cancel(f.client, &call, f.now);
+    turn(&f);
+    tkt_session_eof(f.peers[peer].session, f.now);
+    turn(&f);
+  }
+  struct tkt_call ready = {0};
+  tkt_client_wait_ready(f.client, &ready, 0, f.now);
+  assert_int_equal(ready.outcome, TKT_TIMEOUT);
+  says(&ready, "still connecting");
+  fix_end(&f);
+}
+
 static void auth_names_the_address_and_no_secret(void **state) {
   (void)state;
   struct fixture f;
@@ -155,6 +182,7 @@ int main(void) {
       TEST(reasons_narrow_it_down),
       TEST(not_connected_says_why_the_last_attempt_failed),
       TEST(not_connected_says_how_far_the_attempt_is),
+      TEST(an_old_failure_is_no_reason_any_more),
       TEST(auth_names_the_address_and_no_secret),
       TEST(b3_unsupported_names_the_server_that_works_alone),
   };

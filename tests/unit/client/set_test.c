@@ -246,6 +246,42 @@ static void s6_a_set_without_wire_3_is_not_connected(void **state) {
   fix_end(&f);
 }
 
+static void s6_a_set_after_wire_3_was_lost_is_not_connected(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_start_framed(&f);
+  f.silent = true;
+  for (size_t i = 0; i < 2; i++)
+    tkt_session_eof(f.peers[i].session, f.now);
+  turn(&f);
+  struct tkt_call call;
+  acquire_set(&f, &call, pair, 2, 2, 60);
+  pass(&f, 2100 * TKT_MS);
+  assert_int_equal(call.outcome, TKT_NOT_CONNECTED);
+  fix_end(&f);
+}
+
+static void a_set_in_a_pause_ends_when_the_last_address_turns_to_wire_2(void **state) {
+  (void)state;
+  struct fixture f;
+  fix_init(&f);
+  f.speaks[0] = 3;
+  f.greeting = NULL;
+  fix_new(&f);
+  turn(&f);
+  server_hello(&f, 0);
+  turn(&f);
+  struct tkt_call call;
+  struct tkt_msg msg;
+  acquire_set(&f, &call, pair, 2, 5, 60);
+  turn(&f);
+  size_t peer = find_request(&f, &msg);
+  reply_id(&f, peer, TKT_MSG_MOVED, msg.id, 0, false, TKT_SLOT_NONE);
+  server_text(&f, 1, "single nonce\n"); /* replaced by another server */
+  assert_int_equal(call.outcome, TKT_UNSUPPORTED);
+  fix_end(&f);
+}
+
 static void s3_an_unsent_set_is_cancelled_wherever_it_waits(void **state) {
   (void)state;
   struct fixture f;
@@ -289,7 +325,7 @@ static void r4_release_by_keys_joins_the_ticket_with_the_same_ones(void **state)
   (void)state;
   struct fixture f;
   fix_start_framed(&f);
-  struct tkt_call call, ours, same = {0}, other = {0}, part = {0};
+  struct tkt_call call, ours, same = {0}, other = {0}, part = {0}, swapped = {0};
   struct tkt_msg msg;
   acquire_set(&f, &call, pair, 2, 5, 60);
   turn(&f);
@@ -302,22 +338,25 @@ static void r4_release_by_keys_joins_the_ticket_with_the_same_ones(void **state)
   tkt_client_release_exact(f.client, &same, keys, 2, 7, f.now);
   tkt_client_release_exact(f.client, &other, keys, 3, 7, f.now);
   tkt_client_release_exact(f.client, &part, keys, 1, 7, f.now);
+  struct tkt_span not_ours[] = {tkt_span_str("a"), tkt_span_str("c")};
+  tkt_client_release_exact(f.client, &swapped, not_ours, 2, 7, f.now);
   turn(&f);
   unsigned counts[4] = {0};
-  for (int i = 0; i < 3; i++) { /* as the server judges it: only the granted set is right */
+  for (int i = 0; i < 4; i++) { /* as the server judges it: only the granted set is right */
     peer = find_request(&f, &msg);
     assert_int_equal(msg.kind, TKT_MSG_RELEASE);
     counts[msg.key_count]++;
-    if (msg.key_count == 2)
+    if (msg.key_count == 2 && tkt_span_equal(msg.keys[1], tkt_span_str("b")))
       reply_id(&f, peer, TKT_MSG_RELEASED, msg.id, 0, true, 0);
     else
       reply_error(&f, peer, msg.id, TKT_WIRE_ERROR_GROUP_MISMATCH);
   }
-  assert_true(counts[1] == 1 && counts[2] == 1 && counts[3] == 1);
+  assert_true(counts[1] == 1 && counts[2] == 2 && counts[3] == 1);
   assert_int_equal(ours.outcome, TKT_OK);
   assert_int_equal(same.outcome, TKT_OK);
   assert_int_equal(other.outcome, TKT_INVALID_ARGUMENT);
   assert_int_equal(part.outcome, TKT_INVALID_ARGUMENT);
+  assert_int_equal(swapped.outcome, TKT_INVALID_ARGUMENT);
   tkt_client_drop(f.client, t, f.now);
   assert_int_equal(counter(&f, "tickets"), 0);
   fix_end(&f);
@@ -354,6 +393,8 @@ int main(void) {
       TEST(before_any_handshake_a_set_waits_and_goes_when_wire_3_is_told),
       TEST(a_set_never_goes_to_a_session_of_wire_2),
       TEST(s6_a_set_without_wire_3_is_not_connected),
+      TEST(s6_a_set_after_wire_3_was_lost_is_not_connected),
+      TEST(a_set_in_a_pause_ends_when_the_last_address_turns_to_wire_2),
       TEST(s3_an_unsent_set_is_cancelled_wherever_it_waits),
       TEST(s1_unsent_sets_of_a_lost_session_go_elsewhere),
       TEST(r4_release_by_keys_joins_the_ticket_with_the_same_ones),
