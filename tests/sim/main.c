@@ -2,7 +2,7 @@
  *
  *   sim --seed N [--steps S] [--verbose]     one seed; --verbose prints its whole history
  *   sim --seeds FROM:COUNT [--steps S]       many; the environment variable TICKETING_SIM_SEEDS
- *                                            overrides COUNT
+ *                                            overrides COUNT (not with --twice)
  *   sim --twice ...                          each seed two times; both must tell the same story
  *   sim --plant NAME --seeds FROM:COUNT      a fault is planted and must be found in some seed
  *   sim --plant all                          every planted fault in turn
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
     i += two;
   }
   const char *seeds = getenv("TICKETING_SIM_SEEDS");
-  if (seeds && !plant && job.count > 1 && !number(seeds, &job.count)) {
+  if (seeds && !plant && !job.twice && job.count > 1 && !number(seeds, &job.count)) {
     fprintf(stderr, "TICKETING_SIM_SEEDS is '%s'; it must be a number\n", seeds);
     return 2;
   }

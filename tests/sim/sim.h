@@ -8,7 +8,7 @@
  * wire_tap.c and ledger.c record what the server and the wire really did; invariants.c compares
  * that with what the clients believe. profile.c says what may go wrong in a run; lies.c is a server
  * that lies, heap.c memory that runs out; plant.c breaks the simulation on purpose, to see that the
- * invariants notice. */
+ * invariants notice; peek.c looks into a client engine. */
 #ifndef TKT_SIM_SIM_H
 #define TKT_SIM_SIM_H
 
