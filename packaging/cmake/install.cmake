@@ -4,6 +4,8 @@ include(CMakePackageConfigHelpers)
 set_target_properties(ticketing PROPERTIES EXPORT_NAME ticketing)
 set_target_properties(ticketing_static PROPERTIES EXPORT_NAME static)
 install(FILES abi/include/ticketing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# The header names rules by letter and number.
+install(FILES core/RULES.md abi/STABILITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS ticketing ticketing_static EXPORT ticketing-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

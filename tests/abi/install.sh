@@ -16,6 +16,7 @@ prefix=$directory/prefix
   fail "install failed"
 }
 [[ -f $prefix/include/ticketing.h ]] || fail "no header under $prefix"
+[[ -n $(find "$prefix" -name RULES.md) ]] || fail "the rules that the header names are not installed"
 pc=$(find "$prefix" -name libticketing.pc)
 [[ -n $pc ]] || fail "no pkg-config file"
 export PKG_CONFIG_PATH=${pc%/*}
