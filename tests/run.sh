@@ -31,7 +31,7 @@ declare -A about=(
   [cli]='the command line: bad input, exit statuses'
   [faults]='real processes killed under load, five thousand sessions'
   [interop]='the published Python and Rust clients against our server'
-  [bench-smoke]='benchmarks and demo run to their end and prove their sums; no number decides'
+  [bench-smoke]='instructions, allocations and system calls of a cycle; benchmarks and demo prove their sums'
   [clang]='everything compiles with clang without a warning; unit tests run'
   [sanitize-address]='the same suites but interop under ASan and UBSan'
   [sanitize-thread]='unit, abi, sim and the threaded scenarios under TSan'
@@ -314,7 +314,8 @@ interop_rust() {
 }
 
 suite_bench_smoke() {
-  need build unit && build gcc || return
+  need build unit counts && build gcc || return
+  run_ctest gcc bench.counts
   run_counted "$build_root/gcc/ticketing" bench --cycles 2000
   run_counted "$build_root/gcc/ticketing" bench --cycles 2000 --io thread --json
   run_counted "$build_root/gcc/ticketing" demo --seconds 2
