@@ -163,7 +163,7 @@ static inline void granted(struct world *w, const struct call_slot *slot) {
     if (f->used || f->asked != slot->asked || f->token != token) continue;
     found = f->used = true;
   }
-  FUZZ_REQUIRE(found);
+  FUZZ_JUDGE(found);
 }
 
 static inline void acquire_ended(struct world *w, const struct call_slot *slot) {
@@ -178,33 +178,33 @@ static inline void acquire_ended(struct world *w, const struct call_slot *slot) 
     granted(w, slot);
     break;
   case TKT_INSUFFICIENT_LEASE:
-    FUZZ_REQUIRE(granted_once);
-    FUZZ_REQUIRE(call->detail.remaining_ns <= 0 || call->detail.remaining_ns < a->budget_ns);
+    FUZZ_JUDGE(granted_once);
+    FUZZ_JUDGE(call->detail.remaining_ns <= 0 || call->detail.remaining_ns < a->budget_ns);
     break;
   case TKT_TIMEOUT:
-    FUZZ_REQUIRE(a->told_timed_out ||
-                 (!a->outstanding && a->wait_s && w->now >= a->called_at + a->wait_s * TKT_S));
+    FUZZ_JUDGE(a->told_timed_out ||
+               (!a->outstanding && a->wait_s && w->now >= a->called_at + a->wait_s * TKT_S));
     break;
   case TKT_BUSY:
-    FUZZ_REQUIRE(a->told_busy);
+    FUZZ_JUDGE(a->told_busy);
     break;
   case TKT_INDETERMINATE:
-    FUZZ_REQUIRE(a->seen || w->vague);
+    FUZZ_JUDGE(a->seen || w->vague);
     break;
   case TKT_CANCELLED:
-    FUZZ_REQUIRE(slot->cancelled && !a->outstanding);
+    FUZZ_JUDGE(slot->cancelled && !a->outstanding);
     break;
   case TKT_CLOSED:
-    FUZZ_REQUIRE(w->closing && !a->outstanding);
+    FUZZ_JUDGE(w->closing && !a->outstanding);
     break;
   case TKT_NOT_CONNECTED:
   case TKT_AUTH:
   case TKT_CLIENT_CAPACITY:
   case TKT_UNSUPPORTED:
-    FUZZ_REQUIRE(!a->outstanding);
+    FUZZ_JUDGE(!a->outstanding);
     break;
   case TKT_INVALID_ARGUMENT:
-    FUZZ_REQUIRE(a->told_refused);
+    FUZZ_JUDGE(a->told_refused);
     break;
   default:
     FUZZ_REQUIRE(!"an outcome that an acquire has");
@@ -214,26 +214,26 @@ static inline void acquire_ended(struct world *w, const struct call_slot *slot) 
 static inline void release_ended(struct world *w, const struct call_slot *slot) {
   switch (slot->call->outcome) {
   case TKT_OK:
-    FUZZ_REQUIRE(known(&w->released, slot->token, slot->name));
+    FUZZ_JUDGE(known(&w->released, slot->token, slot->name));
     break;
   case TKT_NOT_CURRENT:
-    FUZZ_REQUIRE(known(&w->gone, slot->token, slot->name));
+    FUZZ_JUDGE(known(&w->gone, slot->token, slot->name));
     break;
   case TKT_CANCELLED:
-    FUZZ_REQUIRE(slot->cancelled);
+    FUZZ_JUDGE(slot->cancelled);
     break;
   case TKT_CLOSED:
-    FUZZ_REQUIRE(w->closing);
+    FUZZ_JUDGE(w->closing);
     break;
   case TKT_INDETERMINATE:
   case TKT_NOT_CONNECTED:
   case TKT_CLIENT_CAPACITY:
     break;
   case TKT_UNSUPPORTED: /* a set, on wire 2 */
-    FUZZ_REQUIRE(slot->name == KEYS);
+    FUZZ_JUDGE(slot->name == KEYS);
     break;
   case TKT_INVALID_ARGUMENT:
-    FUZZ_REQUIRE(w->release_refused);
+    FUZZ_JUDGE(w->release_refused);
     break;
   default:
     FUZZ_REQUIRE(!"an outcome that a release has");

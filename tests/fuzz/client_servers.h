@@ -80,27 +80,27 @@ static inline uint8_t asked_by_lease(const struct world *w, unsigned lease) {
 /* A request of this acquire shows: it must not be over, nor asked twice (S2). */
 static inline struct asked *acquire_shows(struct world *w, uint8_t index) {
   struct asked *a = &w->asked[index];
-  FUZZ_REQUIRE(a->ended == TKT_PENDING || a->ended == TKT_INDETERMINATE);
-  FUZZ_REQUIRE(!a->outstanding);
+  FUZZ_JUDGE(a->ended == TKT_PENDING || a->ended == TKT_INDETERMINATE);
+  FUZZ_JUDGE(!a->outstanding);
   a->seen = true;
   return a;
 }
 
 static inline void require_new_id(struct world *w, struct peer *p, uint64_t id) {
-  FUZZ_REQUIRE(id != 0);
+  FUZZ_JUDGE(id != 0);
   if (p->heard == &tkt_wire3) {
-    FUZZ_REQUIRE(!request_of(p, false, id, NAMES));
+    FUZZ_JUDGE(!request_of(p, false, id, NAMES));
     return;
   }
   for (size_t i = 0; i < w->owner_count; i++)
-    FUZZ_REQUIRE(w->owners[i] != id);
+    FUZZ_JUDGE(w->owners[i] != id);
   if (w->owner_count < FACTS) w->owners[w->owner_count++] = id;
 }
 
 static inline void got_acquire(struct world *w, struct peer *p, const struct tkt_msg *msg) {
   uint8_t index = asked_by_lease(w, msg->lease_s);
   struct asked *a = acquire_shows(w, index);
-  FUZZ_REQUIRE(name_of(msg->keys, msg->key_count) == a->name && msg->wait_s <= a->wait_s);
+  FUZZ_JUDGE(name_of(msg->keys, msg->key_count) == a->name && msg->wait_s <= a->wait_s);
   require_new_id(w, p, msg->id);
   a->outstanding = true;
   keep_request(p, (struct request){.id = msg->id, .name = a->name, .asked = index});
@@ -111,20 +111,20 @@ static inline void got_acquire(struct world *w, struct peer *p, const struct tkt
 static inline void require_may_go(const struct world *w, uint64_t token, uint8_t name) {
   if (known(&w->may_go, token, name)) return;
   for (size_t i = 0; i < TICKETS; i++)
-    FUZZ_REQUIRE(!w->lent[i].ticket || w->lent[i].token != token || w->lent[i].name != name);
+    FUZZ_JUDGE(!w->lent[i].ticket || w->lent[i].token != token || w->lent[i].name != name);
   if (known(&w->tokens, token, name) == 1 && w->detached.count < FACTS)
-    FUZZ_REQUIRE(!known(&w->detached, token, name));
+    FUZZ_JUDGE(!known(&w->detached, token, name));
 }
 
 static inline void got_release(struct world *w, struct peer *p, const struct tkt_msg *msg) {
   bool framed = p->heard == &tkt_wire3;
   uint8_t name = name_of(msg->keys, msg->key_count);
-  FUZZ_REQUIRE(msg->token != 0);
+  FUZZ_JUDGE(msg->token != 0);
   if (name == NAMES) return; /* of a grant that a server of wire 2 made up */
-  FUZZ_REQUIRE(known(&w->tokens, msg->token, name));
+  FUZZ_JUDGE(known(&w->tokens, msg->token, name));
   for (size_t i = 0; i < p->request_count; i++) /* R1: never two of one token on one session */
-    FUZZ_REQUIRE(!p->requests[i].release || p->requests[i].token != msg->token ||
-                 p->requests[i].name != name);
+    FUZZ_JUDGE(!p->requests[i].release || p->requests[i].token != msg->token ||
+               p->requests[i].name != name);
   require_may_go(w, msg->token, name);
   if (framed) require_new_id(w, p, msg->id);
   keep_request(p, (struct request){.id = framed ? msg->id : msg->token,
@@ -276,6 +276,7 @@ static inline void fed_reply(struct world *w, struct peer *p, const struct tkt_m
   p->doubtful |= msg->kind == TKT_MSG_GRANTED && known(&w->tokens, msg->token, name);
   if (msg->kind == TKT_MSG_GRANTED && name < NAMES) note(&w->tokens, msg->token, name, ACQUIRES);
   if (!r) p->faulted = true;
+  if (!r && framed && tkt_buf_len(&p->received)) w->blind = true;
   if (p->faulted) return;
   if (r->release)
     fed_to_release(w, p, r, msg);
