@@ -133,6 +133,7 @@ static void an_old_failure_is_no_reason_any_more(void **state) {
     turn(&f);
     tkt_session_eof(f.peers[peer].session, f.now);
     turn(&f);
+    assert_ptr_equal(tkt_client_next_done(f.client), &call);
   }
   struct tkt_call ready = {0};
   tkt_client_wait_ready(f.client, &ready, 0, f.now);
