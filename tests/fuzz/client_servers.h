@@ -255,6 +255,9 @@ static inline void fed_to_release(struct world *w, struct peer *p, struct reques
     note(&w->gone, r->token, r->name, ACQUIRES);
     return;
   case TKT_MSG_ERROR:
+    if (msg->error == TKT_WIRE_ERROR_UNKNOWN || msg->error == TKT_WIRE_ERROR_BAD_LEASE ||
+        (msg->error == TKT_WIRE_ERROR_BAD_KEY_SET && r->name != KEYS))
+      break;
     w->release_refused = true;
     return;
   case TKT_MSG_MOVED:
