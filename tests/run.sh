@@ -333,7 +333,7 @@ suite_sanitize_address() {
   run_ctest address unit abi sim fuzz
   run_ctest address scenarios
   run_cli address
-  run_faults address
+  TICKETING_STORM_COUNT=2000 run_faults address
 }
 
 suite_sanitize_thread() {
