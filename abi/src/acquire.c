@@ -43,9 +43,7 @@ int ticketing_acquire(ticketing_broker *broker, const ticketing_acquire_params *
   ticketing_op *op;
   int rc = ticketing_acquire_start(broker, params, NULL, NULL, &op, message);
   if (rc != TICKETING_OK) return rc;
-  do
-    rc = ticketing_op_wait(op, TICKETING_FOREVER);
-  while (rc == TICKETING_E_INTERRUPTED);
+  rc = tkt_op_wait_to_end(tkt_op_of(op));
   if (rc != TICKETING_OK) {
     tkt_refuse(message, rc);
   } else {

@@ -38,10 +38,7 @@ int tkt_check_start(const struct tkt_broker *broker, const struct tkt_queue *que
 }
 
 int tkt_finish(struct tkt_op *op, char *message) {
-  int rc;
-  do
-    rc = tkt_op_wait(op, TICKETING_FOREVER);
-  while (rc == TICKETING_E_INTERRUPTED);
+  int rc = tkt_op_wait_to_end(op);
   if (rc == TICKETING_OK) {
     rc = tkt_op_status(op);
     if (rc != TICKETING_OK && message) tkt_op_message(op, message, TICKETING_MESSAGE_SIZE);

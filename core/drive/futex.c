@@ -21,6 +21,12 @@ int tkt_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns
   return errno == EAGAIN ? 0 : -errno;
 }
 
+void tkt_futex_sleep(_Atomic uint32_t *word, uint32_t expected) {
+  int keep = errno;
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+  errno = keep;
+}
+
 void tkt_futex_wake(_Atomic uint32_t *word, int count) {
   int keep = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);

@@ -1,12 +1,11 @@
 #include "drive/lock.h"
 
-#include "base/time.h"
 #include "drive/futex.h"
 
 void tkt_lock_take(struct tkt_lock *lock) {
   if (tkt_lock_try(lock)) return;
   while (atomic_exchange(&lock->state, 2) != 0)
-    tkt_futex_wait(&lock->state, 2, TKT_NEVER);
+    tkt_futex_sleep(&lock->state, 2);
 }
 
 void tkt_lock_give(struct tkt_lock *lock) {

@@ -127,6 +127,9 @@ static inline int tkt_op_status(const struct tkt_op *op) {
 
 /* TKT_OK: ended. TKT_PENDING, TKT_DRIVE_INTERRUPTED, TKT_DRIVE_STATE. */
 int tkt_op_wait(struct tkt_op *op, int64_t timeout_ns);
+/* Without limit, for callers who know the op alone: neither signals nor tkt_op_wake end it. TKT_OK:
+ * ended. TKT_DRIVE_STATE. */
+int tkt_op_wait_to_end(struct tkt_op *op);
 void tkt_op_wake(struct tkt_op *op);
 void tkt_op_cancel(struct tkt_op *op);
 void tkt_op_free(struct tkt_op *op);
