@@ -59,6 +59,9 @@ static bool write_files(const struct tkt_throwaway *paths, X509 *certificate, EV
 bool tkt_throwaway_make(struct tkt_throwaway *throwaway, const char *folder, char *why) {
   snprintf(throwaway->certificate, sizeof throwaway->certificate, "%s/server.pem", folder);
   snprintf(throwaway->key, sizeof throwaway->key, "%s/server.key", folder);
+  /* First use of OpenSSL in this process: as the library does, no handler at exit, which would run
+   * beside the broker's thread. */
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   EVP_PKEY *key = EVP_EC_gen("P-256");
   X509 *certificate = X509_new();
   bool made = key && certificate && fill(certificate, key);

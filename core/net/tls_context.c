@@ -1,5 +1,7 @@
 #include "net/tls_context.h"
 
+#include "net/crypto_exit.h"
+
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -63,9 +65,7 @@ static int no_passphrase(char *into, int size, int writing, void *user) {
 }
 
 static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
-  /* As tkt_crypto_outlives_exit, for the half of OpenSSL that does TLS. */
-  bool up = OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;
-  struct tkt_tls *tls = up ? calloc(1, sizeof *tls) : NULL;
+  struct tkt_tls *tls = calloc(1, sizeof *tls);
   if (tls) {
     atomic_init(&tls->refs, 1);
     tls->method = tkt_tls_bio_method();
@@ -89,6 +89,7 @@ static struct tkt_tls *begin(const SSL_METHOD *method, char *why) {
 }
 
 struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, char *why) {
+  tkt_crypto_outlives_exit(); /* before anything else of OpenSSL: that would decide it */
   ERR_clear_error();
   why[0] = '\0';
   if (trust == TKT_TLS_CA_FILE && !readable("CA file", ca_file, why)) return NULL;
@@ -113,6 +114,7 @@ struct tkt_tls *tkt_tls_client(enum tkt_tls_trust trust, const char *ca_file, ch
 }
 
 struct tkt_tls *tkt_tls_server(const char *chain_file, const char *key_file, char *why) {
+  tkt_crypto_outlives_exit(); /* before anything else of OpenSSL: that would decide it */
   ERR_clear_error();
   why[0] = '\0';
   if (!readable("certificate file", chain_file, why) || !readable("key file", key_file, why))
