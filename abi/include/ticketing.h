@@ -62,8 +62,8 @@
  *
  * The library never ends the process, installs no signal handler, needs no init call and keeps no
  * global state. Written for C99 and later and C++17 and later.
- * Everything here is there since 0.1.0, unless its comment says otherwise. A letter with a number in
- * parentheses, as in (S3), names the rule behind a behaviour; RULES.md, installed with the
+ * Everything here is there since 0.1.0, unless its comment says otherwise. A letter with a number
+ * in parentheses, as in (S3), names the rule behind a behaviour; RULES.md, installed with the
  * documentation, lists them. */
 #ifndef TICKETING_H
 #define TICKETING_H
