@@ -1,12 +1,5 @@
 /* Wire 3: told by its first bytes, proven, judged; and what a list of addresses must agree with. */
-#include "unit/client/fixture.h"
-
-static char text[512];
-
-static void says(const struct tkt_call *call, const char *part) {
-  tkt_call_explain(call, text, sizeof text);
-  if (!strstr(text, part)) fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
+#include "unit/client/framed.h"
 
 /* A client of one address that was greeted with nothing yet. */
 static void start_silent(struct fixture *f) {

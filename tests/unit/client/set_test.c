@@ -1,12 +1,5 @@
 /* Key sets: one token for all of them, only on wire 3 (A5). */
-#include "unit/client/fixture.h"
-
-static char text[512];
-
-static void says(const struct tkt_call *call, const char *part) {
-  tkt_call_explain(call, text, sizeof text);
-  if (!strstr(text, part)) fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
+#include "unit/client/framed.h"
 
 static const char *const pair[] = {"a", "b"};
 
